@@ -24,9 +24,7 @@ static uint64_t request_hash(const TuneRequest *request) {
     const int64_t asked[] = {request->world,       request->seq,       asked_batch(request),
                              request->micro_batch, request->max_tp,    request->effort,
                              request->objective,   request->any_order, request->serial_lanes};
-    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
-        hash_int(&hash, asked[i]);
-    }
+    hash_ints(&hash, asked, sizeof asked / sizeof asked[0]);
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         hash_int(&hash, request->asked[id]);
     }

@@ -106,9 +106,7 @@ uint64_t collective_signature(const Communicator *communicator, TransportKind ki
                              same_task ? call->place.layer : 0,
                              call->place.micro_step};
     Hash hash = hash_begin();
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        hash_int(&hash, parts[i]);
-    }
+    hash_ints(&hash, parts, sizeof parts / sizeof *parts);
     return hash_end(&hash);
 }
 

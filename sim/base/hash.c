@@ -34,26 +34,6 @@ void hash_text(Hash *hash, const char *text) {
     hash_bytes(hash, text, length);
 }
 
-void hash_tag(Hash *hash, bool has, const char *name) {
-    if (has) {
-        hash_text(hash, name);
-    }
-}
-
-void hash_more(Hash *hash, const char *name, int64_t value) {
-    if (value != 0) {
-        hash_text(hash, name);
-        hash_int(hash, value);
-    }
-}
-
-void hash_more_double(Hash *hash, const char *name, double value) {
-    if (value != 0) {
-        hash_text(hash, name);
-        hash_double(hash, value);
-    }
-}
-
 uint64_t hash_end(const Hash *hash) {
     uint64_t value = hash->state;
     value ^= value >> 33;

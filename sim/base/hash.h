@@ -18,10 +18,6 @@ Hash hash_begin(void);
 void hash_bytes(Hash *hash, const void *bytes, size_t count);
 void hash_double(Hash *hash, double value);    // bit pattern, -0 as 0
 void hash_text(Hash *hash, const char *text);  // length first, so ("ab","c") differs from ("a","bc")
-// What only some have, by its name and where they have it: the others' hashes stay.
-void hash_tag(Hash *hash, bool has, const char *name);
-void hash_more(Hash *hash, const char *name, int64_t value);        // and the value; 0 = it has none
-void hash_more_double(Hash *hash, const char *name, double value);  // the same
 uint64_t hash_end(const Hash *hash);
 
 static inline uint64_t hash_rotated(uint64_t value, int bits) {
@@ -34,6 +30,36 @@ static inline void hash_int(Hash *hash, int64_t value) {
     const uint64_t mixed =
         hash_rotated((uint64_t)value * UINT64_C(0x87c37b91114253d5), 31) * UINT64_C(0x4cf5ad432745937f);
     hash->state = hash_rotated(hash->state ^ mixed, 27) * 5 + UINT64_C(0x52dce729);
+}
+
+// One after another, with the state in a register.
+static inline void hash_ints(Hash *hash, const int64_t *values, size_t count) {
+    Hash state = *hash;
+    for (size_t i = 0; i < count; i++) {
+        hash_int(&state, values[i]);
+    }
+    *hash = state;
+}
+
+// What only some have, by its name and where they have it: the others' hashes stay. Of tasks hardly any has it.
+static inline void hash_tag(Hash *hash, bool has, const char *name) {
+    if (has) {
+        hash_text(hash, name);
+    }
+}
+
+static inline void hash_more(Hash *hash, const char *name, int64_t value) {  // and the value; 0 = it has none
+    if (value != 0) {
+        hash_text(hash, name);
+        hash_int(hash, value);
+    }
+}
+
+static inline void hash_more_double(Hash *hash, const char *name, double value) {  // the same
+    if (value != 0) {
+        hash_text(hash, name);
+        hash_double(hash, value);
+    }
 }
 
 char *hash_hex(uint64_t value, char out[HASH_TEXT_BYTES]);

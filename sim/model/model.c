@@ -150,9 +150,7 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
     const int64_t of_latent[] = {latent->q_rank, latent->kv_rank, latent->rope, latent->value};
     if (experts->count > 0) {
         hash_text(hash, "experts");
-        for (size_t i = 0; i < sizeof of_experts / sizeof of_experts[0]; i++) {
-            hash_int(hash, of_experts[i]);
-        }
+        hash_ints(hash, of_experts, sizeof of_experts / sizeof of_experts[0]);
         hash_tag(hash, experts->unscaled, "unscaled");
         if (experts->sigmoid.groups > 0) {
             hash_text(hash, "sigmoid");
@@ -164,9 +162,7 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
     }
     if (latent->kv_rank > 0) {
         hash_text(hash, "latent");
-        for (size_t i = 0; i < sizeof of_latent / sizeof of_latent[0]; i++) {
-            hash_int(hash, of_latent[i]);
-        }
+        hash_ints(hash, of_latent, sizeof of_latent / sizeof of_latent[0]);
     }
     hash_tag(hash, model->head_bias || model->sinks, model->head_bias ? "head bias" : "sinks");
 }
@@ -204,9 +200,7 @@ void model_hash(const ModelSpec *model, Hash *hash) {
                               model->fused_gate_up,
                               model->tied_embeddings,
                               model->scaled_embeddings};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        hash_int(hash, fields[i]);
-    }
+    hash_ints(hash, fields, sizeof fields / sizeof fields[0]);
     for (int i = 0; i < model->run_count; i++) {
         hash_text(hash, layer_kinds[model->runs[i].kind].name);
         hash_int(hash, model->runs[i].count);

@@ -145,9 +145,7 @@ static uint64_t task_key(const Task *task) {
                               task->payload_bytes,
                               (int64_t)task->flops,
                               task->lane};
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        hash_int(&hash, fields[i]);
-    }
+    hash_ints(&hash, fields, sizeof fields / sizeof fields[0]);
     if (task_is_message(task)) {
         hash_int(&hash, task->peer);
     }
@@ -222,9 +220,7 @@ static void hash_refs(Hash *hash, const StepProgram *program) {
                                   ref->offset_bytes,
                                   ref->bytes,
                                   program->operands[i].access};
-        for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
-            hash_int(hash, fields[k]);
-        }
+        hash_ints(hash, fields, sizeof fields / sizeof fields[0]);
         hash_micro_index(hash, ref->index);
     }
     for (int32_t i = 0; i < program->event_ref_count; i++) {
@@ -252,9 +248,7 @@ uint64_t step_template_hash(const StepProgram *program) {
         const Segment *segment = &program->segments[i];
         const int64_t fields[] = {segment->kind,  segment->first_task, segment->task_count, segment->count,
                                   segment->first, segment->step,       segment->end};
-        for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
-            hash_int(&hash, fields[k]);
-        }
+        hash_ints(&hash, fields, sizeof fields / sizeof fields[0]);
         hash_more(&hash, "micro-step", segment->micro_offset);
     }
     return hash_end(&hash);
