@@ -216,10 +216,11 @@ static const KnownBlock *measure_pending(Builder *builder) {
 }
 
 static bool gathers_ahead(const Builder *builder, int unit) {
-    for (int32_t i = builder->section_first; i < builder->overlap->op_count; i++) {
+    const bool layers = builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD;
+    for (int32_t i = builder->section_first; layers && i < builder->overlap->op_count; i++) {
         const OverlapOp *op = &builder->overlap->ops[i];
         if (op->kind == SHARD_GATHER && op->unit == unit && op->offset != 0) {
-            return builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD;
+            return true;
         }
     }
     return false;

@@ -135,7 +135,7 @@ static inline const char *export_offloads_parameters(const ConfigJob *job) {
 }
 
 static inline bool export_offloads_inputs(const ConfigJob *job) {
-    return job->plan->offload == OFFLOAD_ACTIVATIONS;
+    return plan_offloads_activations(job->plan);
 }
 
 static inline bool export_shards(const ConfigJob *job) {  // is there an FSDP group?

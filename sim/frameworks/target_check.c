@@ -216,7 +216,7 @@ static const char *check_offload(const Check *check) {
     REFUSE_IF(check->arena, !(check->target->offloads >> offload & 1), "%s has no offload=%s: use offload %s",
               check->target->name, offload_names[offload],
               check->target->offloads >> OFFLOAD_PARAMETERS & 1 ? offload_names[OFFLOAD_PARAMETERS] : "none");
-    if (offload == OFFLOAD_ACTIVATIONS && check->target->offloads_saved) {
+    if (plan_offloads_activations(check->plan) && check->target->offloads_saved) {
         return check_offload_saved(check);
     }
     REFUSE_IF(check->arena, check->plan->offload_layers > 0,

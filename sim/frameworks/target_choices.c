@@ -2,6 +2,7 @@
 
 #include "sim/frameworks/target_choices.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "sim/frameworks/pp_groups.h"
@@ -152,7 +153,7 @@ static bool offers_loss(const Target *target, const TrainPlan *plan, int value) 
 
 static bool offers_graphs(const Target *target, const TrainPlan *plan, int value) {
     const int other = target->own_graphs ? CUDA_GRAPHS_OFF : CUDA_GRAPHS_ON;
-    const bool refused = value == CUDA_GRAPHS_ON && plan->offload == OFFLOAD_ACTIVATIONS && target->offloads_saved;
+    const bool refused = value == CUDA_GRAPHS_ON && plan_offloads_activations(plan) && target->offloads_saved;
     return value == CUDA_GRAPHS_TARGET ||
            (target->graph_switch && !plan_has_stages(plan) && value == other && !refused);
 }
@@ -321,7 +322,7 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     const Optimizer update = foreach ? OPTIMIZER_ADAMW_FOREACH : OPTIMIZER_ADAMW_FUSED;
     plan->optimizer = plan->optimizer == update ? OPTIMIZER_TARGET : plan->optimizer;
     plan_canonical(plan);
-    if (plan->offload == OFFLOAD_ACTIVATIONS && plan->zero == 0 && !target->offloads_saved) {  // FSDP's wrapper does it
+    if (plan_offloads_activations(plan) && plan->zero == 0 && !target->offloads_saved) {  // FSDP's wrapper does it
         plan->offload = OFFLOAD_NONE;
         plan->offload_layers = 0;
     }

@@ -184,13 +184,13 @@ static inline bool plan_offloads_states(const TrainPlan *plan) {
     return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;
 }
 
-// States leave where something is sharded, activations anywhere; those of recomputed layers: target_canonical.
-static inline bool plan_may_offload(const TrainPlan *plan) {
-    return plan->zero != 0 || plan->offload == OFFLOAD_ACTIVATIONS;
-}
-
 static inline bool plan_offloads_activations(const TrainPlan *plan) {
     return plan->offload == OFFLOAD_ACTIVATIONS;
+}
+
+// States leave where something is sharded, activations anywhere; those of recomputed layers: target_canonical.
+static inline bool plan_may_offload(const TrainPlan *plan) {
+    return plan->zero != 0 || plan_offloads_activations(plan);
 }
 
 // Of offload=activations where it is of what layers save: how many of the first ones.

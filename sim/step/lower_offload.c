@@ -33,7 +33,7 @@ void lower_offload(Lowering *lowering, const Unit *unit) {
 // ---- what layers save
 
 bool lowering_offloads_saved(const Lowering *lowering) {
-    return lowering->plan->offload == OFFLOAD_ACTIVATIONS && lowering->target->offloads_saved;
+    return plan_offloads_activations(lowering->plan) && lowering->target->offloads_saved;
 }
 
 int32_t lowering_saved_layers(const Lowering *lowering) {
@@ -65,19 +65,14 @@ static bool may_move(const Lowering *lowering, const Tensor *tensor) {
 
 // One way, behind all of a layer: of that layer, or of the one that its slots are free for.
 static void add_copy(Lowering *lowering, Section section, int32_t from, int32_t to, int index, int guard) {
-    const bool out = section == SECTION_LAYER_FORWARD;
-    const int64_t elements = elements_of(&lowering->tensors[from]);
-    Op *op = op_add(lowering, section, TASK_COPY, out ? PHASE_FORWARD : PHASE_BACKWARD,
-                    out ? "saved to host" : "saved from host");
-    op->task.lane = LANE_HOST;
-    op->task.dtype = lowering->tensors[from].dtype;
-    op->task.rows = 1;
-    op->task.cols = op->task.stride = elements;
-    op->task.layer_guard = (int16_t)guard;
+    const char *name = section == SECTION_LAYER_FORWARD ? "saved to host" : "saved from host";
     OpRef source = op_whole(lowering, from), target = op_whole(lowering, to);
     source.index = target.index = (int16_t)index;
-    op_operand(op, source, ACCESS_READ);
-    op_operand(op, target, ACCESS_WRITE);
+    Op *op = op_copy(lowering, section, layer_phase(section), name, 1, elements_of(&lowering->tensors[from]), source,
+                     target);
+    op->task.lane = LANE_HOST;
+    op->task.dtype = lowering->tensors[from].dtype;
+    op->task.layer_guard = (int16_t)guard;
 }
 
 static void move_saved(Lowering *lowering, int32_t saved) {

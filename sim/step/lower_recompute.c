@@ -313,7 +313,7 @@ static OpList copy_of(Lowering *lowering, const OpList *list) {
 }
 
 bool recompute_offloads(const Lowering *lowering) {
-    return lowering->plan->offload == OFFLOAD_ACTIVATIONS && !lowering->target->offloads_saved;
+    return plan_offloads_activations(lowering->plan) && !lowering_offloads_saved(lowering);
 }
 
 // A copy between the accelerator and the host on the compute lane, ahead of all others in the list.
@@ -321,14 +321,12 @@ static void copy_first(Lowering *lowering, OpList *list, const char *name, int32
     const Tensor *source = &lowering->tensors[from];
     const int64_t elements = source->bytes / dtype_bytes(source->dtype);
     const Phase phase = list == &lowering->lists[SECTION_LAYER_FORWARD] ? PHASE_FORWARD : PHASE_BACKWARD;
-    Op copy = op_local(TASK_COPY, phase, name, source->dtype, 1, elements);
-    op_operand(&copy, op_whole(lowering, from), ACCESS_READ);
-    op_operand(&copy, op_whole(lowering, to), ACCESS_WRITE);
+    const Op copy = op_local(TASK_COPY, phase, name, source->dtype, 1, elements);
     OpList out = {0};
     bool placed = false;
     for (size_t i = 0; i < list->count; i++) {
         if (!placed && list->ops[i]->task.unit < 0) {
-            op_list_append(lowering->arena, &out, &copy);
+            op_list_move(lowering, &out, copy, op_whole(lowering, from), op_whole(lowering, to), ACCESS_WRITE);
             placed = true;
         }
         op_list_pass(lowering->arena, &out, list->ops[i]);

@@ -151,7 +151,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
     }
     fprintf(out, "    cfg.model.attention_backend = AttnBackend.%s\n",
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
-    if (plan->offload == OFFLOAD_ACTIVATIONS) {
+    if (plan_offloads_activations(plan)) {
         fprintf(out,
                 "    cfg.model.cpu_offloading = True\n"
                 "    cfg.model.cpu_offloading_num_layers = %d\n",

@@ -160,7 +160,7 @@ static void write_training(const ConfigJob *job, FILE *out) {
                 plan->fp8_parameters ? " --fp8-param-gather" : "",
                 plan->fp8_parameters && plan->fp8_recipe == FP8_MX ? " --reuse-grad-buf-for-mxfp8-param-ag" : "");
     }
-    if (plan->offload == OFFLOAD_ACTIVATIONS) {
+    if (plan_offloads_activations(plan)) {
         fprintf(out, "    --cpu-offloading-num-layers %d\n", plan_offload_layers(plan, job->model->layers));
     } else if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only
         fputs("    --optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer\n", out);

@@ -105,8 +105,9 @@ const char *megatron_key(const Import *import, MegatronKey key) {
         return row->flag;
     }
     const bool moves = row->bridge && strncmp(row->bridge, COMM_OVERLAP ".", strlen(COMM_OVERLAP ".")) == 0;
-    REFUSE_IF(import->arena, moves && !megatron_sets_overlap(import), "model.%s",
-              row->bridge + strlen(COMM_OVERLAP "."));
+    if (moves && !megatron_sets_overlap(import)) {
+        return arena_format(import->arena, "model.%s", row->bridge + strlen(COMM_OVERLAP "."));
+    }
     return row->bridge ? row->bridge : underscored(import->arena, row->flag);
 }
 

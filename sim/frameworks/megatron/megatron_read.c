@@ -339,10 +339,8 @@ static Status read_saved(Import *import, Error *error) {
         import_take_offload(import, megatron_key(import, M_SAVED_LAYERS), OFFLOAD_ACTIVATIONS, "cpu");
         import->said.choice[PLAN_OFFLOAD_LAYERS] = layers;
     }
-    if (weights && on && layers > 0) {
-        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_SAVED_WEIGHTS),
-                    "weights of layers wait on the host too: your run needs less memory");
-    }
+    FIND_IF(weights && on && layers > 0, import, FINDING_UNMODELLED, megatron_key(import, M_SAVED_WEIGHTS),
+            "weights of layers wait on the host too: your run needs less memory");
     return STATUS_OK;
 }
 
