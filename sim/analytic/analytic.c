@@ -445,8 +445,6 @@ static Status time_paired(Analytic *analytic, const TrainPlan *plan, bool alone,
     const OverlapContention *contention = apart ? NULL : contention_of(analytic, overlap, mesh);
     const ShardCosts *costs = alone ? &none : costs_of(analytic, plan, mesh, &room);
     overlap_run(overlap, costs, contention, plan->grad_accum, &times);
-    // One lane copies what layers save, both ways: the least that a step takes.
-    times.step_s = fmax(times.step_s, plan->grad_accum * overlap->to_host_s + times.optimizer_s);
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
     return STATUS_OK;
 }

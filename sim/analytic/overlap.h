@@ -56,6 +56,19 @@ typedef struct ShardKernels {
     int32_t copies_out, reduce_copies, pads, casts, adds;
 } ShardKernels;
 
+// A copy of what layers save to the host's memory or back: in what share of the layer its tensor is in use, and how
+// much is copied before it. By the program's layers, one after another.
+typedef struct HostCopy {
+    double begins, ends;
+    double before_s, seconds;
+} HostCopy;
+
+typedef struct LayerCopies {
+    HostCopy *copies;      // of a layer, in the order of their lane
+    int32_t count, moved;  // layers
+    double seconds;        // of a layer
+} LayerCopies;
+
 typedef struct Overlap {
     OverlapOp *ops;
     Block *blocks;
@@ -65,7 +78,7 @@ typedef struct Overlap {
     double busy_s[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1];  // blocks, by pass; the last one outside of the layers
     double exposed_s[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1][AXIS_COUNT];
     ShardKernels kernels_run[OVERLAP_MICRO_VARIANTS][LAYER_PASSES + 1][UNIT_COUNT];
-    double to_host_s;  // what layers save, to the host's memory and back, in a micro-step
+    LayerCopies copied[LAYER_PASSES];
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
     // Collectives overlapping the layers of a pass, in units of one per layer: its own, and edge units' spread over the
@@ -96,6 +109,13 @@ typedef struct OverlapPatterns {
 // What it needs to keep goes to the known blocks' arena. patterns of its structure, NULL = none are kept.
 void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, OverlapPatterns *patterns,
                  BlockMemo *known, Arena *scratch);
+
+// No block waits for such a copy: those that it would wait for are of layers far from it.
+bool overlap_is_host_copy(const Task *task);
+
+// Those of the layers whose loop begins at the segment.
+void overlap_add_copies(Overlap *overlap, int pass, const StepProgram *program, const TaskCost *costs, int32_t loop,
+                        Arena *arena);
 
 typedef struct OverlapTimes {
     double step_s, compute_s, optimizer_s;

@@ -311,19 +311,9 @@ static bool joins_last_op(Builder *builder, const Task *task, ShardKind kind, do
     return false;
 }
 
-// Copies of what layers save: no block waits for them, for those that it would wait for are of layers far from it.
-static bool is_to_host(const Task *task) {
-    return task->lane == LANE_HOST && task->kind == TASK_COPY;
-}
-
-static int32_t layers_moved(const Builder *builder, const Task *task) {
-    return builder->program->layers - abs(task->layer_guard);
-}
-
 static void add_task(Builder *builder, int32_t index) {
     const Task *task = &builder->program->tasks[index];
-    if (is_to_host(task)) {
-        builder->overlap->to_host_s += builder->costs[index].seconds * layers_moved(builder, task);
+    if (overlap_is_host_copy(task)) {
         return;
     }
     const ShardKind kind = shard_kind(builder->program, task);
@@ -466,13 +456,14 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     builder->variant = variant;
     builder->is_first = variant == OVERLAP_MICRO_FIRST;
     builder->like_first = false;
-    builder->overlap->to_host_s = 0;
     for (int32_t s = loop + 1; s < segments[loop].end; s++) {
         if (segments[s].kind != SEGMENT_LAYERS) {
             continue;
         }
         const bool turns = section == OVERLAP_TAIL && segments[s].step < 0;  // of a stage without a head
         if (s > from || section == OVERLAP_BEGIN || turns) {                 // else a further run of the same layers
+            overlap_add_copies(builder->overlap, section == OVERLAP_BEGIN ? LAYERS_FORWARD : LAYERS_BACKWARD,
+                               builder->program, builder->costs, s, builder->arena);
             add_section(builder, variant, (OverlapSection)section++, from, s);
             add_section(builder, variant, (OverlapSection)section++, s, segments[s].end);
         }

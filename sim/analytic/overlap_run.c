@@ -7,25 +7,10 @@
 #include <string.h>
 
 #include "sim/analytic/late_lanes.h"
-#include "sim/analytic/overlap.h"
+#include "sim/analytic/overlap_clocks.h"
 
 enum { LEAST_LAYERS = 3, MOST_MIDDLE_STEPS = 6 };
 static const double pace_tolerance_s = 1e-9, step_tolerance = 1e-4;  // the second of a micro-step
-
-// Only doubles, so that the pace of all of them is one loop; few, because each layer is compared with the one before.
-typedef struct Clocks {
-    double compute, host, ag, rs, rep, shard_comm;
-    double ready[UNIT_COUNT], ready_before[UNIT_COUNT];  // gathered weights: the latest, the second latest
-    double released[UNIT_COUNT];                         // their buffer
-    double reduced[UNIT_COUNT];                          // the unit's latest gradient, wherever its last reduction is
-    double scattered[UNIT_COUNT];                        // the reduction has read its input
-    double released_before[UNIT_COUNT], scattered_before[UNIT_COUNT];  // the second latest times
-    double gradient[UNIT_COUNT];                                       // the unit's latest gradient is complete
-    double reduce_input[UNIT_COUNT];                                   // copied in
-    double block_end;                                                  // of the latest block
-    double exposed;                                                    // compute idle because of sharding
-    double hidden;                                                     // inner waits hidden by sharding's copies
-} Clocks;
 
 // With which slot of a two-slot ring was used latest, so that the history can be read by slot.
 typedef struct Run {
@@ -387,7 +372,11 @@ static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
         run->layer = 0;
         run->factors = &step->factors[variant][section];
         if (section == OVERLAP_FORWARD || section == OVERLAP_BACKWARD) {
+            const int pass = section == OVERLAP_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
             run_layers(step->overlap, range, section == OVERLAP_FORWARD ? 1 : -1, step->costs, run);
+            if (overlap_wait_copies(step->overlap, pass, before_s, &run->clocks)) {
+                catch_up(step->overlap, range, step->costs, run);
+            }
         } else {
             run_section(step->overlap, range, step->costs, run);
         }
