@@ -234,14 +234,25 @@ static bool is_said_liger(const RunRow *row) {
     return row->plan_word[PLAN_LOSS][0] == '\0' && row->compiled_or_fused && strstr(row->compiled_or_fused, "liger");
 }
 
+static bool is_of_bridge(const RunRow *row) {
+    return row->source_locator && strstr(row->source_locator, "Megatron-Bridge@");
+}
+
 // Megatron-Bridge's summary prints shapes; that tp's collectives overlap products is in its recipes of 70B and 405B
 // and none of its tables, so its rows say 0: tp_comm_overlap True in recipes/llama/llama3.py, which
 // scripts/performance/configs/llama turns off for nvfp4 only, read at the commits that the rows are cited from
 // (d8348845d to 693ad1b0c). Its recipes of experts have no tp.
 static bool is_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan) {
-    const bool of_recipes = row->source_locator && strstr(row->source_locator, "Megatron-Bridge@");
-    return of_recipes && row->experts.count == 0 && strstr(row->precision, "NVFP4") == NULL &&
+    return is_of_bridge(row) && row->experts.count == 0 && strstr(row->precision, "NVFP4") == NULL &&
            target->tp_overlap_exposed > 0 && plan->mesh.size[AXIS_TP] > 1;
+}
+
+// It pretrains every model there with Transformer Engine's loss: cross_entropy_fusion_impl "te" in
+// scripts/performance/configs/*/*_llm_pretrain.yaml (v0.1.0rc3), utils/helpers.py (v0.2.0) and utils/overrides.py
+// (v0.3.0 to 693ad1b0c), with cross_entropy_loss_fusion of models/gpt_provider.py; recipes of adapters switch it off.
+static bool is_recipe_loss(const RunRow *row, const Target *target, const TrainPlan *plan) {
+    return is_of_bridge(row) && row->plan_word[PLAN_LOSS][0] == '\0' && plan->finetune == FINETUNE_FULL &&
+           (target->losses_by_call & LOSS_BIT(LOSS_IN_PLACE));
 }
 
 // The columns of the row as choices of the plan; precision and ZeRO stage have rules of their own.
@@ -265,6 +276,9 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
     }
     if (is_said_liger(row) && target_offers(target, plan, PLAN_LOSS, LOSS_FUSED)) {
         plan->loss = LOSS_FUSED;
+    }
+    if (is_recipe_loss(row, target, plan)) {
+        plan->loss = LOSS_IN_PLACE;
     }
     if (row->plan_word[PLAN_MASTER_WEIGHTS][0] == '\0') {
         plan->bf16_master = (keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0) ||

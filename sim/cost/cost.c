@@ -313,6 +313,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
         const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
         time = stream_time(accelerator, bytes, task_kernels(&program->plan, task));
         time.seconds += apart_s(accelerator, task);
+        time.seconds += traffic_issue_s(accelerator, model->target, &program->plan, task);
     }
     if (task->kind == TASK_UPDATE && unit_is_orthogonalized(&program->units[task->unit])) {
         const KernelTime products = orthogonal_time(accelerator, program, task);

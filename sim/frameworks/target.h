@@ -156,7 +156,7 @@ typedef struct Target {
     int grad_syncs;                          // available by a switch, besides its own: GRAD_SYNC_BIT(value)
     const char *grad_sync_note, *loss_note;  // what its own is, and why there is no other; NULL
     int losses;                              // forms available by a switch, besides its own: LOSS_BIT(value)
-    int losses_by_call;                      // that the user's own code calls: never tried by the search
+    int losses_by_call;                      // that the user has to ask for: never tried by the search
     bool loss_collects_half;                 // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
     LossForm own_loss;                       // TARGET: whole
     bool loss_remakes_logits;       // backward runs the head a second time, and collects its input's gradient in fp32

@@ -80,8 +80,9 @@ typedef enum { OFFLOAD_NONE, OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTI
 typedef enum { REDUCE_OVERLAP_TARGET, REDUCE_OVERLAP_OFF, REDUCE_OVERLAP_ON, REDUCE_OVERLAP_COUNT } ReduceOverlap;
 // How head and loss are computed. WHOLE: the logits of all tokens, then the loss. CHUNKED: a part of the tokens at a
 // time, head, loss and both gradients, so that no other part's logits live. FUSED: the same in one kernel without an
-// fp32 copy (Hsu et al. 2024, Liger). TARGET: as the target does it by itself (target_loss).
-typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_FORM_COUNT } LossForm;
+// fp32 copy (Hsu et al. 2024, Liger). IN_PLACE: of all tokens, by a kernel that writes the gradient over the logits as
+// the head made them (Transformer Engine). TARGET: as the target does it by itself (target_loss).
+typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_IN_PLACE, LOSS_FORM_COUNT } LossForm;
 
 // Whether forward and backward are captured once and replayed, so that the host launches none of their operations.
 // TARGET: as the target does it by itself (target_cuda_graphs).
@@ -128,7 +129,7 @@ extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];              // "
 extern const char *const pp_split_names[SPLIT_COUNT];                       // "target" "even" "weighted" ...
 extern const char *const grad_sync_names[GRAD_SYNC_COUNT];                  // "target" "each" "shards" "last"
 extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];        // "target" "off" "on"
-extern const char *const loss_form_names[LOSS_FORM_COUNT];                  // "target" "whole" "chunked" "fused"
+extern const char *const loss_form_names[LOSS_FORM_COUNT];                  // "target" "whole" "chunked" ...
 extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];              // "target" "off" "on"
 extern const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT];  // the same
 extern const char *const dispatch_names[DISPATCH_COUNT];                    // "target" "alltoall" "allgather" ...

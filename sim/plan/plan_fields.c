@@ -54,8 +54,7 @@ const char *const pp_split_names[SPLIT_COUNT] = {[SPLIT_TARGET] = "target",
                                                  [SPLIT_WEIGHTED] = "weighted",
                                                  [SPLIT_ENDS] = "ends",
                                                  [SPLIT_CHUNKS] = "chunks"};
-const char *const loss_form_names[LOSS_FORM_COUNT] = {
-    [LOSS_TARGET] = "target", [LOSS_WHOLE] = "whole", [LOSS_CHUNKED] = "chunked", [LOSS_FUSED] = "fused"};
+const char *const loss_form_names[LOSS_FORM_COUNT] = {"target", "whole", "chunked", "fused", "in-place"};
 const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {
     [CUDA_GRAPHS_TARGET] = "target", [CUDA_GRAPHS_OFF] = "off", [CUDA_GRAPHS_ON] = "on"};
 const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT] = {
@@ -325,10 +324,11 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                         RUNS}},
     [PLAN_LOSS] = {"loss_form", "loss", "loss", AT(loss), WORDS(loss_form_names), .scope = PLAN_OF_SHAPE,
                    .searched = true,
-                   .option = {"loss", "auto|target|whole|chunked|fused", NULL,
+                   .option = {"loss", "auto|target|whole|chunked|fused|in-place", NULL,
                               "auto; predict, run, preflight: the target's own",
-                              "head and loss: the logits of all tokens, of a part of the tokens at a time, or the same "
-                              "by one kernel; auto tries what the target has, target is its own",
+                              "head and loss: the logits of all tokens, of a part of the tokens at a time, the same by "
+                              "one kernel, or of all with the gradient written over them; auto tries what the target "
+                              "has, target is its own",
                               RUNS},
                    .column = "loss"},
     [PLAN_CUDA_GRAPHS] = {"cuda_graphs", .label = "CUDA graphs", AT(cuda_graphs), WORDS(cuda_graphs_names),

@@ -289,11 +289,12 @@ static void emit_copied_loss(Lowering *lowering, OpList *out, const LossRefs *lo
     emit_copy(lowering, out, upcast, logits->logits, "logit gradient");
 }
 
-// A fused kernel of head and loss reads the logits directly.
+// Kernels of the fused forms read the logits directly.
 static int loss_copies(const Lowering *lowering) {
     const Target *target = lowering->target;
-    const bool fused = target_loss(target, lowering->plan) == LOSS_FUSED;
-    const int whole = fused ? 0 : target->loss_fp32_copies[lowering->plan->fused];
+    const LossForm form = target_loss(target, lowering->plan);
+    const bool direct = form == LOSS_FUSED || form == LOSS_IN_PLACE;
+    const int whole = direct ? 0 : target->loss_fp32_copies[lowering->plan->fused];
     return whole + (whole > 0 && lowering->dims.vocab_split && lowering->tp > 1 ? target->split_loss_fp32_copies : 0);
 }
 

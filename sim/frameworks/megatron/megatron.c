@@ -53,6 +53,9 @@ static const TargetVersion megatron_core = {
         SET(expert_flavour, EXPERTS_PERMUTE_KERNELS),  // --moe-permute-fusion, in NeMo's and Megatron-Bridge's recipes
         SET(cuts_experts, true),                       // --expert-tensor-parallel-size, --moe-expert-capacity-factor
         SET(predicts_further, true),                   // --mtp-num-layers
+        // --cross-entropy-fusion-impl te since 0.12 (0f60adbd30). Its bf16 gradients trained unstably: Megatron-LM's
+        // arguments refuse it since 168cb15d70 (2026-06), its core warns of it; so no search tries it
+        SET(losses_by_call, LOSS_BIT(LOSS_IN_PLACE)),
         // --moe-token-dispatcher-type allgather, or flex with --moe-flex-dispatcher-backend
         SET(dispatchers,
             DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),

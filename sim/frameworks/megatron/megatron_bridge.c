@@ -151,6 +151,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
     }
     fprintf(out, "    cfg.model.attention_backend = AttnBackend.%s\n",
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
+    fprintf(out, "    cfg.model.cross_entropy_fusion_impl = \"%s\"\n", plan->loss == LOSS_IN_PLACE ? "te" : "native");
     if (plan_offloads_activations(plan)) {
         fprintf(out,
                 "    cfg.model.cpu_offloading = True\n"
@@ -241,7 +242,7 @@ const ExportFormat export_megatron_bridge = {
                EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH, EXPORT_FUSED),
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
              PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
-             PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS),
+             PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS) | PLAN_BIT(PLAN_LOSS),
     .stages = true,
     .refuse = bridge_refuse,
     .notes = bridge_notes,

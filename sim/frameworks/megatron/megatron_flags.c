@@ -29,6 +29,9 @@ void megatron_modules(const ConfigJob *job, const char *first, const char *next,
 
 static const char *megatron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
+    REFUSE_IF(job->arena, job->plan->loss == LOSS_IN_PLACE,
+              "Megatron-LM stops at --cross-entropy-fusion-impl te since 2026-06 (its megatron/training/arguments.py): "
+              "use --loss target, or --format megatron-bridge");
     REFUSE_IF(job->arena, model->experts.count > 0 && !knows_experts(model),
               "flags of Megatron-LM for layers of experts like those of %s are not written yet: use a mixtral or "
               "qwen3_moe model",
@@ -218,7 +221,7 @@ const ExportFormat export_megatron_flags = {
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
              PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS) | PLAN_BIT(PLAN_CUDA_GRAPHS) |
              PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
-             PLAN_BIT(PLAN_EP_OVERLAP),
+             PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_LOSS),
     .stages = true,
     .refuse = megatron_refuse,
     .write = megatron_write,

@@ -51,6 +51,8 @@ static const Names names[M_KEY_COUNT] = {
     [M_SAVED_LAYERS] = {"--cpu-offloading-num-layers", "model.cpu_offloading_num_layers"},
     [M_SAVED_WEIGHTS] = {"", "model.cpu_offloading_weights"},
     [M_GRAPHS] = {"--cuda-graph-impl", NULL},
+    [M_LOSS_KERNEL] = {"--cross-entropy-loss-fusion", NULL},
+    [M_LOSS_OF] = {"--cross-entropy-fusion-impl", NULL},
     [M_EXPERTS] = {"--num-experts", "model.num_moe_experts"},
     [M_DISPATCHER] = {"--moe-token-dispatcher-type", NULL},
     [M_BACKEND] = {"--moe-flex-dispatcher-backend", NULL},
@@ -156,9 +158,7 @@ bool megatron_says(Import *import, MegatronKey key) {
         "the batch grows while training: say the one to predict with --global-batch")                                  \
     ROW("--window-size", "model.window_size", NULL,                                                                    \
         "attention looks back so far: the prediction has the window of --model")                                       \
-    ROW("--freeze-LM", "model.freeze_language_model", NULL, "parts of the model are not trained")                      \
-    ROW("--cross-entropy-loss-fusion", "model.cross_entropy_loss_fusion", NULL,                                        \
-        "one kernel for the loss: your run needs a little less memory and time")
+    ROW("--freeze-LM", "model.freeze_language_model", NULL, "parts of the model are not trained")
 
 const ImportLeftOut megatron_left_out[] = {ALL_LEFT_OUT(LEFT_OUT){NULL, NULL, NULL}};
 const ImportLeftOut megatron_bridge_left_out[] = {ALL_LEFT_OUT(LEFT_OUT_OF_BRIDGE){NULL, NULL, NULL}};
@@ -175,7 +175,7 @@ static const char *const of_provider[] = {
     "pipeline_dtype params_dtype autocast_dtype moe_router_padding_for_fp8 vocab_size cuda_graph_scope",
     "should_pad_vocab gradient_accumulation_fusion transformer_impl apply_rope_fusion num_query_groups",
     "bias_activation_fusion bias_dropout_fusion masked_softmax_fusion use_te_rng_tracker init_method_std",
-    "cross_entropy_fusion_impl moe_permute_fusion moe_grouped_gemm high_priority_stream_groups",
+    "moe_permute_fusion moe_grouped_gemm high_priority_stream_groups",
     "moe_router_force_load_balancing moe_hybridep_num_sms moe_a2a_overlap cuda_graph_modules context_parallel_size",
     "freeze_vision_model freeze_vision_projection batch_p2p_comm cuda_graph_impl tp_only_amax_red",
     "moe_flex_dispatcher_num_sms overlap_p2p_comm",

@@ -357,6 +357,27 @@ static Status read_graphs(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// Transformer Engine's kernel needs the switch, which Bridge's providers have on (models/gpt_provider.py). Megatron-LM
+// alone refuses the kernel, since 168cb15d70.
+static Status read_loss(Import *import, Error *error) {
+    const bool bridge = megatron_is_bridge(import);
+    const char *whose = "native", *key = megatron_key(import, M_LOSS_KERNEL);
+    int kernel = bridge;
+    TRY(megatron_bool(import, M_LOSS_KERNEL, &kernel, error));
+    TRY(megatron_word(import, M_LOSS_OF, &whose, error));
+    const bool in_place = kernel && strcmp(whose, "te") == 0;
+    if (in_place) {
+        import->said.choice[PLAN_LOSS] = LOSS_IN_PLACE;
+    }
+    FIND_IF(
+        in_place && !bridge, import, FINDING_REFUSED, megatron_key(import, M_LOSS_OF),
+        "Megatron-LM since 2026-06 stops: Transformer Engine cross entropy loss fusion is disabled due to stability "
+        "issues");
+    FIND_IF(kernel && !in_place && import_has(import, key), import, FINDING_UNMODELLED, key,
+            "one kernel for the loss: your run needs a little less memory and time");
+    return STATUS_OK;
+}
+
 // ---- the model
 
 // The preset with these sizes, where there is one.
@@ -508,6 +529,7 @@ static Status megatron_read(Import *import, Error *error) {
     TRY(read_optimizer(import, error));
     TRY(read_saved(import, error));
     TRY(read_graphs(import, error));
+    TRY(read_loss(import, error));
     TRY(megatron_read_adapters(import, error));
     TRY(read_sizes(import, error));
     read_world(import);
@@ -542,7 +564,7 @@ const ImportFormat import_megatron = {
              .sync = "no key of Megatron's",
              .kernels = "--attention-backend, attention_backend",
              .overlap = "--overlap-grad-reduce, overlap_grad_reduce",
-             .loss = "no key of Megatron's",
+             .loss = "--cross-entropy-fusion-impl, cross_entropy_fusion_impl",
              .tp_overlap = "--tp-comm-overlap, tp_comm_overlap"},
     .read = megatron_read,
 };

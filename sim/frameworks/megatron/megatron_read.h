@@ -42,6 +42,8 @@ typedef enum {
     M_SAVED_LAYERS,
     M_SAVED_WEIGHTS,
     M_GRAPHS,
+    M_LOSS_KERNEL,
+    M_LOSS_OF,
     M_EXPERTS,
     M_DISPATCHER,
     M_BACKEND,

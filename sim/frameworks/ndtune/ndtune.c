@@ -17,7 +17,7 @@ static const TargetVersion ndtune_1 = {
         SET(grad_syncs,
             GRAD_SYNC_BIT(GRAD_SYNC_EACH) | GRAD_SYNC_BIT(GRAD_SYNC_SHARDS) | GRAD_SYNC_BIT(GRAD_SYNC_LAST)),
         SET(losses, LOSS_BIT(LOSS_WHOLE) | LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 8),
-        SET_TEXT(loss_note, "it has no kernel for head and loss"),
+        SET_TEXT(loss_note, "it has no kernel for head and loss, and its own is in place"),
         SET(rank_order_rule, RANK_ORDER_ANY),  // its groups come from sim/axes
         SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_SP | AXES_PP | AXES_EP),
         SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE) | PP_BIT(PP_INTERLEAVED) | PP_BIT(PP_ZERO_BUBBLE) |

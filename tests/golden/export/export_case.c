@@ -100,7 +100,7 @@ const Golden goldens[] = {
           .precision = DTYPE_FP8, .fp8_recipe = FP8_NVFP4)},
     {"megatron_bridge_fp8.py", "megatron-bridge", "megatron@bridge-0.6", "llama-3-8b",
      PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 2, .zero = 1, .attention = ATTENTION_CUDNN,
-          .precision = DTYPE_FP8, .fp8_recipe = FP8_BLOCK)},
+          .precision = DTYPE_FP8, .fp8_recipe = FP8_BLOCK, .loss = LOSS_IN_PLACE)},
     {"megatron_a2a.sh",
      "megatron",
      "megatron@0.19",

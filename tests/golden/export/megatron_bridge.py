@@ -30,6 +30,7 @@ def config():
     cfg.model.pipeline_model_parallel_size = 1
     cfg.model.cp_comm_type = "p2p"
     cfg.model.attention_backend = AttnBackend.flash
+    cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.recompute_granularity = "selective"
     cfg.model.recompute_modules = ["core_attn"]
     cfg.train.micro_batch_size = 1

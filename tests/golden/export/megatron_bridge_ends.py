@@ -32,6 +32,7 @@ def config():
     cfg.model.num_layers_in_first_pipeline_stage = 8
     cfg.model.num_layers_in_last_pipeline_stage = 6
     cfg.model.attention_backend = AttnBackend.fused
+    cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.recompute_granularity = "selective"
     cfg.model.recompute_modules = ["core_attn"]
     cfg.train.micro_batch_size = 1

@@ -34,6 +34,7 @@ def config():
     cfg.model.moe_flex_dispatcher_backend = "hybridep"
     cfg.model.moe_router_dtype = "fp32"
     cfg.model.attention_backend = AttnBackend.fused
+    cfg.model.cross_entropy_fusion_impl = "native"
     cfg.train.micro_batch_size = 1
     cfg.train.global_batch_size = 64
     cfg.mixed_precision = bf16_mixed()

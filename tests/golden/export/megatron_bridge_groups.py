@@ -32,6 +32,7 @@ def config():
     cfg.model.virtual_pipeline_model_parallel_size = 2
     cfg.model.microbatch_group_size_per_vp_stage = 6
     cfg.model.attention_backend = AttnBackend.fused
+    cfg.model.cross_entropy_fusion_impl = "native"
     cfg.train.micro_batch_size = 1
     cfg.train.global_batch_size = 48
     cfg.mixed_precision = bf16_mixed()

@@ -33,6 +33,7 @@ def config():
     cfg.model.context_parallel_size = 1
     cfg.model.pipeline_model_parallel_size = 1
     cfg.model.attention_backend = AttnBackend.fused
+    cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.recompute_granularity = "full"
     cfg.model.recompute_method = "uniform"
     cfg.model.recompute_num_layers = 1

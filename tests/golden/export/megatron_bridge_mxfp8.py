@@ -28,6 +28,7 @@ def config():
     cfg.model.context_parallel_size = 1
     cfg.model.pipeline_model_parallel_size = 1
     cfg.model.attention_backend = AttnBackend.fused
+    cfg.model.cross_entropy_fusion_impl = "native"
     cfg.train.micro_batch_size = 1
     cfg.train.global_batch_size = 16
     cfg.mixed_precision = bf16_with_mxfp8_mixed()

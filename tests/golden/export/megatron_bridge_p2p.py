@@ -31,6 +31,7 @@ def config():
     cfg.model.pipeline_dtype = torch.bfloat16
     cfg.model.virtual_pipeline_model_parallel_size = 2
     cfg.model.attention_backend = AttnBackend.fused
+    cfg.model.cross_entropy_fusion_impl = "native"
     cfg.train.micro_batch_size = 1
     cfg.train.global_batch_size = 32
     cfg.mixed_precision = bf16_mixed()

@@ -404,7 +404,9 @@ Test(target_check, head_and_loss_come_in_the_forms_that_the_target_has) {
     TrainPlan plan = plan_of(accelerate, 1, 8, 1, 1);
     plan.loss = LOSS_FUSED;
     check_legal(accelerate, &plan);
-    check_reason(ndtune, &plan, "ndtune has no loss=fused: it has no kernel for head and loss; use loss target");
+    check_reason(
+        ndtune, &plan,
+        "ndtune has no loss=fused: it has no kernel for head and loss, and its own is in place; use loss target");
     plan.loss = LOSS_CHUNKED;
     check_legal(ndtune, &plan);
     check_reason(accelerate, &plan, "accelerate has no loss=chunked: Liger's kernel is loss=fused; use loss target");
@@ -423,6 +425,9 @@ Test(target_check, head_and_loss_come_in_the_forms_that_the_target_has) {
     other.loss = LOSS_FUSED;
     check_reason(megatron, &other,
                  "megatron has no loss=fused: its fused cross-entropy keeps the logits; use loss target");
+    other.loss = LOSS_IN_PLACE;
+    check_legal(megatron, &other);
+    cr_expect_not(target_offers(megatron, &other, PLAN_LOSS, LOSS_IN_PLACE), "no search tries it");
 }
 
 Test(target_check, sizes_must_be_positive) {

@@ -69,6 +69,15 @@ Test(loss_form, parts_of_the_logits_take_the_place_of_all) {
     }
 }
 
+// Transformer Engine's kernel writes the gradient over the bf16 logits: 2 bytes each, where Megatron's own has two fp32
+// tensors of them besides.
+Test(loss_form, a_loss_in_place_keeps_the_logits_alone) {
+    const StepProgram in_place = program_of("megatron", LOSS_IN_PLACE), own = program_of("megatron", LOSS_WHOLE);
+    cr_expect_eq(bytes_of(&in_place, "logits"), 2 * LOGITS);
+    cr_expect_eq(bytes_of(&in_place, "logits_fp32") + bytes_of(&in_place, "log_softmax"), 0);
+    cr_expect_eq(bytes_of(&own, "logits_fp32") + bytes_of(&own, "log_softmax"), 8 * LOGITS);
+}
+
 // Its gradient is fp32 until all parts are through.
 Test(loss_form, torchtitan_collects_the_gradient_of_the_head_s_input_in_fp32) {
     const StepProgram chunked = program_of("torchtitan@0.3", LOSS_TARGET);
