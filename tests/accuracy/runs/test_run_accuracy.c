@@ -76,9 +76,10 @@ typedef struct Bound {
 } Bound;
 
 // nanotron's were 0.05 and 0.32 while its host time, and a share of its layers' time that nothing explained, were
-// fitted to it alone (RESULTS.md).
-static const Bound bounds[] = {{"accelerate", 0.025, 0.15, 0.8},
-                               {"fsdp1", 0.03, 0.12, 0.8},
+// fitted to it alone; accelerate's were 0.025 and 0.15 and fsdp1's 0.03 and 0.12 while Oumi's runs, on which nothing is
+// fitted, counted as fsdp1's (RESULTS.md).
+static const Bound bounds[] = {{"accelerate", 0.03, 0.13, 0.85},
+                               {"fsdp1", 0.025, 0.085, 0.85},
                                {"megatron", 0.05, 0.17, 0.8},
                                {"nanotron", 0.0525, 0.34, 0.8},
                                {"torchtitan", 0.085, 0.33, 0.8}};
@@ -101,13 +102,16 @@ Test(published_runs, step_times_of_every_target_stay_within_the_stated_errors) {
     }
     cr_expect_leq(accuracy.step.median_abs, 0.045, "all: median %.3f", accuracy.step.median_abs);
     cr_expect_leq(accuracy.step.p90_abs, 0.18, "all: 90th percentile %.3f", accuracy.step.p90_abs);
-    cr_expect_leq(accuracy.step_measured.median_abs, 0.042, "measured: %.3f", accuracy.step_measured.median_abs);
-    cr_expect_leq(accuracy.step_measured.p90_abs, 0.205, "measured: %.3f", accuracy.step_measured.p90_abs);
+    cr_expect_leq(accuracy.step_measured.median_abs, 0.04, "measured: %.3f", accuracy.step_measured.median_abs);
+    cr_expect_leq(accuracy.step_measured.p90_abs, 0.2, "measured: %.3f", accuracy.step_measured.p90_abs);
 }
 
-// What the corrected labels do to megatron's line hides nothing that happens to the rest of its runs.
-Test(published_runs, megatron_apart_from_the_corrected_labels_stays_within_the_stated_errors) {
-    static const Bound sources[] = {{"NVIDIA DGX Cloud", 0.03, 0.08, 0.8}, {"OneFlow LiBai", 0.07, 0.24, 0.8}};
+// What corrected labels do to the line of a target hides nothing that happens to the rest of its runs.
+Test(published_runs, sources_beside_corrected_labels_stay_within_the_stated_errors) {
+    static const Bound sources[] = {{"NVIDIA DGX Cloud", 0.03, 0.08, 0.8},
+                                    {"OneFlow LiBai", 0.07, 0.24, 0.8},
+                                    {"IBM fms-acceleration", 0.02, 0.13, 0.8},
+                                    {"Oumi", 0.06, 0.12, 0.9}};
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         bool found = false;
         for (int row = 0; row < accuracy.step_by_source.count; row++) {
@@ -137,9 +141,9 @@ Test(published_runs, peak_memory_and_verdicts_stay_within_the_stated_errors) {
 
 Test(published_runs, the_recommended_plan_is_nearly_always_the_best_one) {
     cr_expect_leq(accuracy.ranking.median_regret, 1.0005, "%.4f", accuracy.ranking.median_regret);
-    cr_expect_leq(accuracy.ranking.p90_regret, 1.15, "%.3f", accuracy.ranking.p90_regret);
+    cr_expect_leq(accuracy.ranking.p90_regret, 1.12, "%.3f", accuracy.ranking.p90_regret);
     cr_expect_leq(accuracy.ranking_measured.median_regret, 1.0005, "%.4f", accuracy.ranking_measured.median_regret);
-    cr_expect_leq(accuracy.ranking_measured.p90_regret, 1.08, "%.3f", accuracy.ranking_measured.p90_regret);
+    cr_expect_leq(accuracy.ranking_measured.p90_regret, 1.03, "%.3f", accuracy.ranking_measured.p90_regret);
     cr_expect_eq(accuracy.ranking_measured.groups, 55);
 }
 
