@@ -28,12 +28,13 @@ static bool has_own(const TuneRequest *request) {
     return false;
 }
 
-static void add_bias(const MeasuredChip *chip, char *out, size_t bytes) {
-    const double percent = 100 * fabs(chip->bias);
+// "off by 3 % in the middle", "predicted 29 % too fast"
+static void say_bias(double error, double bias, char *out, size_t bytes) {
+    const double percent = 100 * fabs(bias);
     if (percent < 1) {
-        snprintf(out, bytes, ", there off by %.0f %% in the middle", 100 * chip->error);
+        snprintf(out, bytes, "off by %.0f %% in the middle", 100 * error);
     } else {
-        snprintf(out, bytes, ", there predicted %.0f %% too %s", percent, chip->bias < 0 ? "fast" : "slow");
+        snprintf(out, bytes, "predicted %.0f %% too %s", percent, bias < 0 ? "fast" : "slow");
     }
 }
 
@@ -55,21 +56,32 @@ static char *of_framework(const TuneRequest *request, char out[EVIDENCE_BYTES]) 
         return out;
     }
     char bias[64];
-    add_bias(evidence.here, bias, sizeof bias);
-    snprintf(out + used, (size_t)(EVIDENCE_BYTES - used), ", %d of them on %s (up to %d ranks%s)%s",
+    say_bias(evidence.here->error, evidence.here->bias, bias, sizeof bias);
+    snprintf(out + used, (size_t)(EVIDENCE_BYTES - used), ", %d of them on %s (up to %d ranks%s), there %s",
              evidence.here->runs, chip, evidence.here->largest_world,
              evidence.beyond ? "; the interval is wider beyond" : "", bias);
     return out;
+}
+
+static void of_experts(const Target *target, char *out, size_t bytes) {
+    const Framework *framework = target->name ? framework_of(target->name) : NULL;
+    const char *unpriced = target->axes & AXIS_BIT(AXIS_EP)
+                               ? ""
+                               : ", and experts spread over ranks (ep) are not predicted for this framework yet";
+    if (!framework || framework->experts.runs == 0) {
+        snprintf(out, bytes, "; none with experts: their part is a guess%s", unpriced);
+        return;
+    }
+    char bias[64];
+    say_bias(framework->experts.error, framework->experts.bias, bias, sizeof bias);
+    snprintf(out, bytes, "; %d more with experts, %s%s", framework->experts.runs, bias, unpriced);
 }
 
 char *evidence_text(const TuneRequest *request, char out[EVIDENCE_BYTES]) {
     of_framework(request, out);
     if (request->model.experts.count > 0) {
         const size_t used = strlen(out);
-        snprintf(out + used, EVIDENCE_BYTES - used, "; none with experts: their part is a guess%s",
-                 request->target->axes & AXIS_BIT(AXIS_EP)
-                     ? ""
-                     : ", and experts spread over ranks (ep) are not predicted for this framework yet");
+        of_experts(request->target, out + used, EVIDENCE_BYTES - used);
     }
     return out;
 }

@@ -26,16 +26,25 @@ static const double FAR_SPREAD = 0.25;
 // as the spread of chips of a well measured profile.
 static const double BEYOND_SPREAD = 0.05;
 
-// Judged: no runs support the experts' part; it gets the width used for a framework without runs.
+// Judged, where no run of the framework has experts: the width used for a framework without runs.
 static const double EXPERTS_SPREAD = 0.232;
 
 // Judged: fits that left a source out erred by 11.3 % in the middle, those that left groups of a source out by 5.2 %
 // (sim/SOURCES.md A1); half of that is the model's misfit, which is counted apart.
 static const double ONE_SET = 1.5;
 
+static const Framework *framework_by(const Target *target) {
+    return target->name ? framework_of(target->name) : NULL;
+}
+
+static double experts_spread(const Target *target) {
+    const Framework *framework = framework_by(target);
+    return framework && framework->experts.runs > 0 ? framework->experts.spread : EXPERTS_SPREAD;
+}
+
 // NULL: no runs on this accelerator were left out of a fit; or the machine was calibrated, which is more informative.
 static const ChipWidth *width_of(const Target *target, const ClusterProfile *cluster) {
-    const Framework *framework = target->name ? framework_of(target->name) : NULL;
+    const Framework *framework = framework_by(target);
     const ChipWidth *width = framework && target->runtime.relative_uncertainty > 0 ? framework->widths : NULL;
     while (width && width->accelerator && strcmp(width->accelerator, cluster->accelerator.name) != 0) {
         width++;
@@ -52,7 +61,7 @@ void interval_of(double step_s, const ClusterProfile *cluster, const Target *tar
         spread = fmax(spread, UNVALIDATED_SPREAD);
     }
     if (model->experts.count > 0) {
-        spread = hypot(spread, EXPERTS_SPREAD);
+        spread = hypot(spread, experts_spread(target));
     }
     if (ranks > FAR_RANKS) {
         spread = hypot(spread, width ? width->far_spread : FAR_SPREAD);

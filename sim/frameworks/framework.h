@@ -83,6 +83,13 @@ typedef struct ChipWidth {
     double far_spread;  // one-sigma, on top, of the ranks beyond those of autotune/predict/interval.c
 } ChipWidth;
 
+// Its published runs of models with experts, and how wide intervals are for them: one-sigma, on top of the above.
+typedef struct MeasuredExperts {
+    int runs;  // 0 = none, and the width is of autotune/predict/interval.c
+    double error, bias;
+    double spread;
+} MeasuredExperts;
+
 // Of a pipeline: the fullest stage, where its logs are of all of them.
 typedef enum { LOGS_FULLEST, LOGS_FIRST, LOGS_LAST } LoggedStage;
 
@@ -104,12 +111,13 @@ typedef struct Framework {
     const char *fuse_loss;         // the setting that fuses head and loss; NULL = none needed
     const MeasuredChip *measured;  // NULL = no published run
     const ChipWidth *widths;       // NULL = as profile and framework say
+    MeasuredExperts experts;       // on any accelerator
     const char *sync_each;         // the setting to reduce gradients on every micro-step; NULL = none needed
     bool accumulation_is_batch;    // the latter is the global batch
-    const char *of_stages[2];    // in a pipeline: the micro-batch, and the batch that is cut into them; NULL = as above
-    bool has_pipelines;          // its users would consider pipeline stages once a model spans nodes
-    LoggedStage logged_stage;    // whose memory its logs hold
-    bool logs_reserved;          // and what the allocator holds, not what lives
+    const char *of_stages[2];  // in a pipeline: the micro-batch, and the batch that is cut into them; NULL = as above
+    bool has_pipelines;        // its users would consider pipeline stages once a model spans nodes
+    LoggedStage logged_stage;  // whose memory its logs hold
+    bool logs_reserved;        // and what the allocator holds, not what lives
 } Framework;
 
 const Framework *const *framework_list(int *count);

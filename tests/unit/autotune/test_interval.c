@@ -70,3 +70,16 @@ Test(interval, of_many_ranks_is_wide_where_such_runs_went_astray) {
     cr_assert_gt(slow_tail("nanotron", "H100-SXM5-80GB", 0.08, 512), 3 * near);
     cr_assert_gt(slow_tail("deepspeed", "H100-SXM5-80GB", 0.08, 512), near);
 }
+
+Test(interval, of_experts_is_what_runs_with_experts_say_and_a_guess_where_there_are_none) {
+    // hypot(0.06, 0.08) = 0.1; with megatron's 0.08 on top 0.128, with the guess of 0.232 0.2526
+    const ModelSpec experts = {.experts.count = 8};
+    const ClusterProfile cluster = {.relative_uncertainty = 0.06};
+    Target target = {.name = "megatron", .evidence = "120 runs", .runtime.relative_uncertainty = 0.08};
+    double low_s = 0, high_s = 0;
+    interval_of(1, &cluster, &target, &experts, 8, &low_s, &high_s);
+    cr_expect_float_eq(high_s, exp(1.2815515655 * 1.25 * hypot(0.1, framework_of("megatron")->experts.spread)), 1e-6);
+    target.name = "deepspeed";
+    interval_of(1, &cluster, &target, &experts, 8, &low_s, &high_s);
+    cr_expect_float_eq(high_s, exp(1.2815515655 * 1.25 * hypot(0.1, 0.232)), 1e-6);
+}
