@@ -37,15 +37,21 @@ Test(holdout_runs, nearly_every_row_is_scored) {
     }
 }
 
-Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_on) {
-    RunFile developed;
-    Error error = {0};
-    cr_assert_eq(run_file_read(DEVELOPED "runs.csv", &arena, &developed, &error), STATUS_OK, "%s", error.message);
-    for (int i = 0; i < accuracy.runs.count; i++) {
-        for (int j = 0; j < developed.count; j++) {
-            cr_assert_str_neq(accuracy.runs.rows[i].source, developed.rows[j].source);
+static void check_apart(const RunFile *held, const RunFile *developed) {
+    for (int i = 0; i < held->count; i++) {
+        for (int j = 0; j < developed->count; j++) {
+            cr_assert_str_neq(held->rows[i].source, developed->rows[j].source);
         }
     }
+}
+
+Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_on) {
+    RunFile developed, fresh;
+    Error error = {0};
+    cr_assert_eq(run_file_read(DEVELOPED "runs.csv", &arena, &developed, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(run_file_read(FOLDER "fresh.csv", &arena, &fresh, &error), STATUS_OK, "%s", error.message);
+    check_apart(&accuracy.runs, &developed);
+    check_apart(&fresh, &developed);
 }
 
 Test(holdout_runs, errors_stay_near_the_stated_ones) {
@@ -138,4 +144,35 @@ Test(holdout_runs, our_runs_on_one_gpu_are_within_the_stated_errors) {
     for (int i = 0; i < of.runs.count; i++) {
         cr_expect_eq(of.cases[i].plan.optimizer, OPTIMIZER_ADAMW_FUSED, "the column is read");
     }
+}
+
+// 351 rows with stages and 373 that ran out of memory, of sources that nobody looked at before: 8.9 and 22.3 % when first
+// predicted, where one MFU errs by 20.7 and 45.4; 348 runs called feasible, 269 failures not. Estimated, which is cheap.
+Test(holdout_runs, fresh_sources_stay_near_their_first_score) {
+    Accuracy of;
+    Error error = {0};
+    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "fresh.csv", NULL},
+                                     .oom_paths = (const char *const[]){FOLDER "fresh_oom.csv", NULL},
+                                     .groups_paths = (const char *const[]){FOLDER "fresh_groups.csv", NULL},
+                                     .effort = EFFORT_ESTIMATE};
+    cr_assert_eq(accuracy_run(&options, NULL, &arena, &of, &error), STATUS_OK, "%s", error.message);
+    cr_expect_eq(of.scored, 351);
+    cr_expect_eq(of.oom.n, 373);
+    cr_expect_eq(of.ranking.groups, 26);
+    cr_expect_eq(of.ranking.unknown_ids, 0);
+    cr_expect_leq(of.step.median_abs, 0.10, "median %.3f", of.step.median_abs);
+    cr_expect_leq(of.step.p90_abs, 0.25, "90th percentile %.3f", of.step.p90_abs);
+    cr_expect_lt(of.step.median_abs, of.step.baseline_median_abs);
+    cr_expect_lt(of.step.p90_abs, of.step.baseline_p90_abs);
+    cr_expect_leq(of.ranking.p90_regret, 1.20, "regret %.3f", of.ranking.p90_regret);
+    cr_expect_geq(of.oom.called_feasible, 335, "%d", of.oom.called_feasible);
+    cr_expect_geq(of.oom.called_infeasible, 250, "%d", of.oom.called_infeasible);
+}
+
+// Adapters beside fp8 layers: read, and not predicted in this version.
+Test(holdout_runs, adapters_of_mlperf_are_read) {
+    RunFile adapters;
+    Error error = {0};
+    cr_assert_eq(run_file_read(FOLDER "fresh_lora.csv", &arena, &adapters, &error), STATUS_OK, "%s", error.message);
+    cr_expect_eq(adapters.count, 46);
 }
