@@ -146,9 +146,11 @@ Test(holdout_runs, our_runs_on_one_gpu_are_within_the_stated_errors) {
     }
 }
 
+TestSuite(fresh_runs, .fini = forget);
+
 // 351 rows with stages and 373 that ran out of memory, of sources that nobody looked at before: 8.9 and 22.3 % when first
 // predicted, where one MFU errs by 20.7 and 45.4; 348 runs called feasible, 269 failures not. Estimated, which is cheap.
-Test(holdout_runs, fresh_sources_stay_near_their_first_score) {
+Test(fresh_runs, fresh_sources_stay_near_their_first_score) {
     Accuracy of;
     Error error = {0};
     const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "fresh.csv", NULL},
@@ -170,7 +172,7 @@ Test(holdout_runs, fresh_sources_stay_near_their_first_score) {
 }
 
 // Adapters beside fp8 layers: read, and not predicted in this version.
-Test(holdout_runs, adapters_of_mlperf_are_read) {
+Test(fresh_runs, adapters_of_mlperf_are_read) {
     RunFile adapters;
     Error error = {0};
     cr_assert_eq(run_file_read(FOLDER "fresh_lora.csv", &arena, &adapters, &error), STATUS_OK, "%s", error.message);
