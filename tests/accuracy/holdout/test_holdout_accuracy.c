@@ -148,8 +148,9 @@ Test(holdout_runs, our_runs_on_one_gpu_are_within_the_stated_errors) {
 
 TestSuite(fresh_runs, .fini = forget);
 
-// 351 rows with stages and 373 that ran out of memory, of sources that nobody looked at before: 8.9 and 22.3 % when first
-// predicted, where one MFU errs by 20.7 and 45.4; 348 runs called feasible, 269 failures not. Estimated, which is cheap.
+// 351 rows with stages and 373 that ran out of memory, of sources that nobody looked at before: 8.9 and 22.3 % when
+// first predicted, where one MFU errs by 20.7 and 45.4; 348 runs called feasible, 269 failures infeasible. Estimated,
+// which is cheap.
 Test(fresh_runs, fresh_sources_stay_near_their_first_score) {
     Accuracy of;
     Error error = {0};
