@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "sim/cost/buckets.h"
 #include "sim/cost/compute.h"
 
 // How the target's loss traffic splits over the three loss tasks: each reads the logits, the last also writes them.
@@ -27,7 +28,8 @@ static double operand_elements(const StepProgram *program, const Task *task, int
 }
 
 // By as much as the target's own AdamW moves more than that optimizer's passes another one does too. Beside these
-// bytes: the working copy in the compute dtype, written on the way.
+// bytes: the working copy in the compute dtype, written on the way, and what the target does to gradients that other
+// ranks use.
 double cost_update_bytes(const Target *target, const StepProgram *program, const Task *task) {
     const TrainPlan *plan = &program->plan;
     const double own =
@@ -37,7 +39,10 @@ double cost_update_bytes(const Target *target, const StepProgram *program, const
                              ? operand_elements(program, task, AT_ADAMW_MASTER) * own
                              : (double)task->traffic_bytes * optimizer_rows[plan->optimizer].passes * own /
                                    optimizer_pass_bytes(target->own_optimizer, plan_master_bytes(plan));
-    return moved + (copies ? (double)task_operand(program, task, AT_ADAMW_WORKING)->ref.bytes : 0);
+    const double whole = target->runtime.whole_bytes_per_parameter;
+    const int others = whole > 0 ? program->units[task->unit].shards - 1 : 0;
+    return moved + whole * others * operand_elements(program, task, AT_ADAMW_MASTER) +
+           (copies ? (double)task_operand(program, task, AT_ADAMW_WORKING)->ref.bytes : 0);
 }
 
 // Where nothing was in the table's gradient before, rows of no token are written too: zeros.
@@ -388,39 +393,6 @@ static double sent_share(const CostModel *model, const StepProgram *program, con
     return in_fp8 && model->target->runtime.gathers_fp8 ? 1.0 / dtype_bytes(task->dtype) : 1;
 }
 
-// Of gradients and weights of a unit: they travel in the target's buckets, each of which starts up once.
-static double bucket_bytes(const Target *target, const Task *task, const GroupPlacement *group, double each_bytes) {
-    const double parameters =
-        fmax(target->runtime.bucket_parameters, target->runtime.bucket_parameters_per_rank * (double)group->size);
-    const bool sharding = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
-    return sharding && group->nodes > 1 ? parameters * each_bytes : 0;
-}
-
-// Of a reduction that the plan says the size of; 0 = no more than the target's own.
-static double reduced_part_bytes(const StepProgram *program, const Task *task) {
-    const bool reduces = (task->lane == LANE_RS || task->lane == LANE_REP) && task->kind != TASK_ALL_GATHER;
-    return reduces && program->plan.reduce_bucket > 0
-               ? target_reduce_bucket(program->target, &program->model, &program->plan) * dtype_bytes(task->dtype)
-               : 0;
-}
-
-static double bucketed_s(const CostModel *model, const StepProgram *program, const Task *task,
-                         const GroupPlacement *group, double payload, double alone_s) {
-    const double bucket =
-        bucket_bytes(model->target, task, group, number_bytes(program, task) * sent_share(model, program, task));
-    const double part = reduced_part_bytes(program, task);
-    if (part > 0 && part < payload) {
-        return cost_collective_s(model->profile, collective_kind(model, program, task), group, part, NULL) * payload /
-               part;
-    }
-    if (bucket <= payload) {
-        return alone_s;
-    }
-    const double whole_s =
-        cost_collective_s(model->profile, collective_kind(model, program, task), group, bucket, NULL);
-    return fmin(alone_s, whole_s * payload / bucket);
-}
-
 // Updated weights of a layer that the next step gathers during its forward pass: what that pass, at the rate of its
 // products alone, does not hide. A gather is as long as the layer before it, so the first is exposed.
 static double beside_forward_s(const CostModel *model, const StepProgram *program, const Task *task) {
@@ -475,14 +447,18 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(profile, mesh));
     merge_visits(program, task, &placement);
     TaskCost cost = {.algorithm = "none"};
-    const double payload = (double)task->payload_bytes * sent_share(model, program, task);
-    const CollectiveCost alone =
-        cost_collective(profile, collective_kind(model, program, task), &placement, payload, &cost.algorithm);
+    const double share = sent_share(model, program, task);
+    const double payload = (double)task->payload_bytes * share;
+    const CollectiveKind kind = collective_kind(model, program, task);
+    const CollectiveCost alone = cost_collective(profile, kind, &placement, payload, &cost.algorithm);
     if (alone.seconds > 0) {
-        const double bucketed = bucketed_s(model, program, task, &placement, payload, alone.seconds);
+        const double number = number_bytes(program, task) * share;
+        const double bucketed =
+            buckets_collective_s(model, program, task, &(BucketCall){kind, &placement, payload, number, alone.seconds});
         const double in_the_open = fmax(least_open * bucketed, bucketed - beside_forward_s(model, program, task));
         cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task) *
                        (1 + model->target->runtime.collective_share);
+        cost.seconds += buckets_copies_s(model, program, task);
         cost.seconds += task->awaited ? task_read_back_s(model->target, &program->plan) : 0;
         occupy(model, &alone, &cost);
     }

@@ -100,6 +100,8 @@ static const TargetField fields[] = {
     NEWER(cp_full_attention),
     NEWER(serial_stages),
     NEWER(runtime.scatters_by_all_reduce),
+    NEWER(runtime.whole_bytes_per_parameter),
+    NEWER(runtime.part_copy_s),
     NEWER(runtime.gathers_fp8),
     NEWER(tp_splits_head),
     NEWER(tp_splits_embedding),

@@ -26,10 +26,12 @@ typedef struct TargetRuntime {
     bool gathers_beside_forward, gathers_fp8;  // stage 1: updated weights arrive during forward; 3: weights in fp8
     bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;
+    double whole_bytes_per_parameter;  // and for those of the rank's gradients that other ranks update
+    double part_copy_s;  // gathers_flat: each rank's part of each parameter is copied into place by a call of its own
     // memory beyond live bytes
     double context_bytes, communicator_bytes;  // CUDA context and libraries; per communicator
-    double allocator_slack;       // reserved / allocated - 1
-    double stage_slack;           // on a pipeline's stages, of what is not resident, on top
+    double allocator_slack;                    // reserved / allocated - 1
+    double stage_slack;                        // on a pipeline's stages, of what is not resident, on top
     double reduce_buffer;         // stages 1 to 3: elements of the buffer that gradients are copied into to be reduced
     double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } TargetRuntime;

@@ -22,7 +22,9 @@ static const TargetVersion nanotron_0_4 = {
         // autograd's bf16 gradients, added by FP32GradientAccumulator; without ZeRO and with replicas besides the
         // buckets of DDP (make_ddp of its trainer.py)
         SET(half_gradients, true),
-        SET(late_reduce, true),         // this source's: its ZeRO-1 steps lose the whole reduction, however long
+        // trainer.py at 67c5ebb6: stage 1 is no DDP; sync_gradients_across_dp all-reduces the whole fp32 buffer in one
+        // call after backward (reduce_scatter=False, "too memory hungry")
+        SET(late_reduce, true), SET(runtime.scatters_by_all_reduce, true),
         SET(fused_norms, true),         // its TritonRMSNorm, launched from Python
         SET(tp_reduce_overlaps, true),  // tp_linear_async_communication
         SET(allocator, ALLOCATOR_SEGMENTS), SET(runtime.allocator_slack, 0.0),
@@ -39,15 +41,21 @@ static const TargetVersion nanotron_0_4 = {
         SET(gather_buffers, true),  // MemoryBuffer: "allgather" and "allgather2" (parallel/utils.py, functional.py)
         // all_gather_coalesced (distributed.py) flattens; ProcessGroupNCCL's allgather of a list fills newLikeFlat
         SET(gathers_flat, true),
+        // its update_output: copy_ of every rank's slice of every parameter, one by one; the queue of launches is
+        // shorter than they are many, so that each takes what PyTorch's smallest operation takes (5 us,
+        // pytorch/pytorch issue 41383)
+        SET(runtime.part_copy_s, 5e-6),
+        // every rank's: clip_grad_norm reads all and scales all in place (optim/clip_grads.py), zero_grad clears the
+        // buffer (optim/gradient_accumulator.py), 4 + 8 + 4
+        SET(runtime.whole_bytes_per_parameter, 16.0),
         // This source's, mechanism unknown: in its sweep a layer, forward and backward, takes no less than 10, 14, 23,
         // 48 and 115 ms at tp 2 to 32 whatever model and micro-batch, where pp > 1 and nodes > 1; else 4.4 ms at tp up
         // to 8. That is 0.24 ms a rank for each of its ten collectives beyond the 4.4 ms.
-        SET(runtime.stage_host_s_per_rank, 0.24e-3),
-        SET(runtime.step_fixed_s, 35e-3),  // sim/SOURCES.md A6: 30 to 40 ms
+        SET(runtime.stage_host_s_per_rank, 0.24e-3), SET(runtime.step_fixed_s, 30e-3),  // sim/SOURCES.md A6
         // x.float() and, less their maximum, what becomes exponentials in place (functional.py _ShardedCrossEntropy)
         SET(loss_fp32_copies[FUSED_FUSED], 2), SET(loss_fp32_copies[FUSED_EAGER], 2),
         SET(loss_fp32_copies[FUSED_COMPILED], 2),
-        SET(runtime.bucket_parameters, 80e6),  // this source's, fitted with aws-p5: 250 MB of fp32 gradients
+        SET(runtime.bucket_parameters, 80e6),  // this source's, of stage 0: its DDP has buckets of 25 MiB of bf16, 13e6
         SET(runtime.optimizer_bytes_per_parameter, 46.0),  // sim/SOURCES.md A6
         SET(runtime.relative_uncertainty, 0.11)),          // of one sweep; its long tail is beyond 256 ranks
 };

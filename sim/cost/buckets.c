@@ -1,0 +1,68 @@
+// Each call starts up once: a target's buckets are larger than a unit, or are the whole of what a rank holds, or a plan
+// says smaller ones.
+
+#include "sim/cost/buckets.h"
+
+#include <math.h>
+
+#include "sim/cost/compute.h"
+
+// Of gradients that are reduced after backward as one buffer, and of weights that come back as one.
+static double rank_parameters(const StepProgram *program) {
+    double parameters = 0;
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        const Unit *unit = &program->units[u];
+        parameters += unit->trainable ? (double)unit->instances * (double)unit->trained_padded : 0;
+    }
+    return parameters;
+}
+
+static double bucket_bytes(const Target *target, const StepProgram *program, const Task *task, const BucketCall *call) {
+    const bool sharding = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
+    if (!sharding || call->group->nodes == 1) {
+        return 0;
+    }
+    if (target->late_reduce && program->plan.zero == 1 && task->lane != LANE_REP) {
+        return rank_parameters(program) * call->number_bytes;
+    }
+    return fmax(target->runtime.bucket_parameters,
+                target->runtime.bucket_parameters_per_rank * (double)call->group->size) *
+           call->number_bytes;
+}
+
+// Of a reduction that the plan says the size of; 0 = no more than the target's own.
+static double reduced_part_bytes(const StepProgram *program, const Task *task) {
+    const bool reduces = (task->lane == LANE_RS || task->lane == LANE_REP) && task->kind != TASK_ALL_GATHER;
+    return reduces && program->plan.reduce_bucket > 0
+               ? target_reduce_bucket(program->target, &program->model, &program->plan) * dtype_bytes(task->dtype)
+               : 0;
+}
+
+double buckets_collective_s(const CostModel *model, const StepProgram *program, const Task *task,
+                            const BucketCall *call) {
+    const double bucket = bucket_bytes(model->target, program, task, call);
+    const double part = reduced_part_bytes(program, task);
+    if (part > 0 && part < call->payload_bytes) {
+        return cost_collective_s(model->profile, call->kind, call->group, part, NULL) * call->payload_bytes / part;
+    }
+    if (bucket <= call->payload_bytes) {
+        return call->alone_s;
+    }
+    const double whole_s = cost_collective_s(model->profile, call->kind, call->group, bucket, NULL);
+    return fmin(call->alone_s, whole_s * call->payload_bytes / bucket);
+}
+
+// Matrices that a fused layer has as one: of queries, keys and values, of gate and up.
+enum { FUSED_AWAY = 3 };
+
+double buckets_copies_s(const CostModel *model, const StepProgram *program, const Task *task) {
+    const Target *target = model->target;
+    if (!target->gathers_flat || task->kind != TASK_ALL_GATHER || task->phase != PHASE_OPTIMIZER) {
+        return 0;
+    }
+    const Accelerator *accelerator = &model->profile->accelerator;
+    const Unit *unit = &program->units[task->unit];
+    const int parameters = unit->slice_count - (unit->layered && target->fused_projections ? FUSED_AWAY : 0);
+    const double bytes_s = stream_time(accelerator, 2.0 * (double)task->payload_bytes, 1).seconds;
+    return fmax(0, target->runtime.part_copy_s * parameters * unit->shards - bytes_s);
+}

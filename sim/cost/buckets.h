@@ -1,0 +1,19 @@
+// Inside sim/cost: gradients and weights that travel, or are copied, in other pieces than their units.
+
+#pragma once
+
+#include "sim/cost/cost.h"
+
+typedef struct BucketCall {
+    CollectiveKind kind;
+    const GroupPlacement *group;
+    double payload_bytes, number_bytes;  // number_bytes: of one gradient or weight
+    double alone_s;                      // its time as one call
+} BucketCall;
+
+// Its share of the calls that it is part of, or the sum of those that it is split into.
+double buckets_collective_s(const CostModel *model, const StepProgram *program, const Task *task,
+                            const BucketCall *call);
+
+// Behind a gather into a flat block, beyond the bytes of its copies: each rank's part of each parameter is one.
+double buckets_copies_s(const CostModel *model, const StepProgram *program, const Task *task);

@@ -1,0 +1,101 @@
+// Stage 1 that reduces and gathers everything a rank holds at once: a program built by hand, one layered unit.
+
+#include <criterion/criterion.h>
+
+#include "sim/cost/cost.h"
+#include "tests/support/sizes.h"
+#include "tests/unit/sim/cost/machines.h"
+
+enum { LAYERS = 8, SHARDS = 16, SLICES = 9 };
+
+static const int64_t layer_parameters = 25000000;
+
+typedef struct Bench {
+    ClusterProfile profile;
+    StepProgram program;
+    Unit units[UNIT_COUNT];
+    Buffer buffer;
+    Operand operands[AT_ADAMW_WORKING + 1];
+    Group group;
+    CostModel model;
+} Bench;
+
+// Sharded over 16 ranks on two nodes, a start-up of 1 ms between them.
+static void bench_begin(Bench *bench, const Target *target) {
+    *bench = (Bench){.profile = machine_h100(),
+                     .buffer = {.dtype = DTYPE_FP32, .slots = 1},
+                     .group = {.axes = AXES_SHARD_GROUP, .size = SHARDS}};
+    bench->profile.fabric.group_latency_s = 1e-3;
+    bench->units[UNIT_LAYER] = (Unit){.layered = true,
+                                      .trainable = true,
+                                      .instances = LAYERS,
+                                      .shards = SHARDS,
+                                      .slice_count = SLICES,
+                                      .trained_padded = layer_parameters};
+    bench->operands[AT_ADAMW_MASTER].ref.bytes = 4 * layer_parameters / SHARDS;
+    bench->program = (StepProgram){.target = target,
+                                   .plan = {.mesh = {SIZES(1, SHARDS, 1, 1)},
+                                            .seq = 4096,
+                                            .micro_batch = 1,
+                                            .zero = 1,
+                                            .precision = DTYPE_BF16,
+                                            .fused = FUSED_FUSED},
+                                   .buffers = &bench->buffer,
+                                   .buffer_count = 1,
+                                   .operands = bench->operands,
+                                   .operand_count = AT_ADAMW_WORKING + 1,
+                                   .groups = &bench->group,
+                                   .group_count = 1,
+                                   .units = bench->units,
+                                   .unit_count = UNIT_COUNT};
+    bench->model = (CostModel){.profile = &bench->profile, .target = target};
+}
+
+static double seconds(Bench *bench, Task task) {
+    task.unit = UNIT_LAYER;
+    task.operand_count = AT_ADAMW_WORKING + 1;
+    return cost_task(&bench->model, &bench->program, &task).seconds;
+}
+
+Test(buckets, gradients_that_stage_1_reduces_late_start_up_once_for_all_of_a_rank) {
+    Bench bench;
+    const Target unit_by_unit = {.name = "by unit"}, late = {.name = "late", .late_reduce = true};
+    Task reduce = {.kind = TASK_REDUCE_SCATTER,
+                   .lane = LANE_RS,
+                   .dtype = DTYPE_FP32,
+                   .phase = PHASE_REDUCE,
+                   .payload_bytes = 4 * layer_parameters};
+    bench_begin(&bench, &late);
+    const double layer_s = seconds(&bench, reduce);
+    bench_begin(&bench, &unit_by_unit);
+    reduce.payload_bytes *= LAYERS;
+    cr_assert_float_eq(LAYERS * layer_s, seconds(&bench, reduce), 1e-9);
+}
+
+// Of nine slices a fused layer has q, k and v in one and gate and up in one: six parameters of 16 ranks.
+Test(buckets, each_part_of_each_parameter_that_was_gathered_flat_is_a_copy) {
+    Bench bench;
+    Target flat = {.name = "flat", .gathers_flat = true, .fused_projections = true, .runtime.part_copy_s = 1e-3};
+    const Task gather = {.kind = TASK_ALL_GATHER,
+                         .lane = LANE_AG,
+                         .dtype = DTYPE_BF16,
+                         .phase = PHASE_OPTIMIZER,
+                         .payload_bytes = 2 * layer_parameters};
+    bench_begin(&bench, &flat);
+    const double before_s = seconds(&bench, gather);
+    flat.runtime.part_copy_s = 2e-3;
+    cr_assert_float_eq(seconds(&bench, gather) - before_s, 6 * SHARDS * 1e-3, 1e-9);
+}
+
+Test(buckets, the_update_moves_the_gradients_of_other_ranks_too) {
+    Bench bench;
+    Target whole = {.name = "whole", .runtime.optimizer_bytes_per_parameter = 46};
+    const Task update = {.kind = TASK_ADAMW, .phase = PHASE_OPTIMIZER};
+    bench_begin(&bench, &whole);
+    const double own_s = seconds(&bench, update);
+    whole.runtime.whole_bytes_per_parameter = 16;
+    const double bytes = 16.0 * (double)(layer_parameters - layer_parameters / SHARDS);
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    cr_assert_float_eq(seconds(&bench, update) - own_s,
+                       bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency), 1e-9);
+}
