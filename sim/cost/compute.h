@@ -48,7 +48,7 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);
 
 // Number of kernels of a task on the device, and of operations that the host issues for it (host.c).
-int task_kernels(const TrainPlan *plan, const Task *task);
+int task_kernels(const Target *target, const TrainPlan *plan, const Task *task);
 // Is it replayed as a part of a CUDA graph?
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);

@@ -222,7 +222,7 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
     }
     if (task->kind == TASK_ATTENTION && task->ring_step > 0 && program->plan.fused == FUSED_EAGER) {
         const double merged = (double)task->rows * task->heads * task->head_dim * eager_merge_bytes;
-        const KernelTime merge = stream_time(accelerator, merged, task_kernels(&program->plan, task) - 1);
+        const KernelTime merge = stream_time(accelerator, merged, task_kernels(program->target, &program->plan, task) - 1);
         time.seconds += merge.seconds;
         time.memory_s += merge.memory_s;
     }
@@ -316,7 +316,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
         algorithm = attention_names[program->plan.attention];
     } else {
         const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
-        time = stream_time(accelerator, bytes, task_kernels(&program->plan, task));
+        time = stream_time(accelerator, bytes, task_kernels(program->target, &program->plan, task));
         time.seconds += apart_s(accelerator, task);
         time.seconds += traffic_issue_s(accelerator, model->target, &program->plan, task);
     }

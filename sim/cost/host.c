@@ -85,12 +85,30 @@ static int further_eager_kernels(const Task *task) {
 // around them; what the launch-bound runs of 2022 need besides the 29.5 us per operation of sim/SOURCES.md A3.
 enum { EAGER_ATTENTION_KERNELS = 10, EAGER_ATTENTION_BACKWARD_KERNELS = 12 };
 
-int task_kernels(const TrainPlan *plan, const Task *task) {
+// Norms that PyTorch has as one operation (target.h, aten_norms); queries' and keys' are two.
+static int aten_norm_kernels(const Task *task) {
+    const int fused = kernel_counts[task->kind].fused;
+    switch (task->kind) {
+    case TASK_RMSNORM:
+    case TASK_RMSNORM_BACKWARD:
+        return fused;
+    case TASK_QK_NORM:
+    case TASK_QK_NORM_BACKWARD:
+        return 2 * fused;
+    default:
+        return 0;
+    }
+}
+
+int task_kernels(const Target *target, const TrainPlan *plan, const Task *task) {
     if (plan->attention == ATTENTION_EAGER && task->kind == TASK_ATTENTION) {
         return EAGER_ATTENTION_KERNELS;
     }
     if (plan->attention == ATTENTION_EAGER && task->kind == TASK_ATTENTION_BACKWARD) {
         return EAGER_ATTENTION_BACKWARD_KERNELS;
+    }
+    if (target->aten_norms && plan->fused == FUSED_EAGER && aten_norm_kernels(task) > 0) {
+        return aten_norm_kernels(task);
     }
     const KernelCount row = kernel_counts[task->kind], count = row.fused > 0 ? row : (KernelCount){1, 1};
     return plan->fused == FUSED_EAGER ? count.eager + further_eager_kernels(task) : count.fused;
@@ -132,7 +150,7 @@ static double issue_s(const Target *target, const TrainPlan *plan, const Task *t
         return 0;
     }
     const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
-    const int operations = task_kernels(plan, task) + refused_softmax(target, plan, task);
+    const int operations = task_kernels(target, plan, task) + refused_softmax(target, plan, task);
     return target->runtime.host_s_per_op * (factor * operations + issued_by_expert(target, task));
 }
 
@@ -158,7 +176,7 @@ double task_read_back_s(const Target *target, const TrainPlan *plan) {
     const Task behind[] = {{.kind = TASK_PERMUTE, .phase = PHASE_FORWARD},
                            {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD}};
     const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
-    const int operations = READ_BACKS + task_kernels(plan, &behind[0]) + task_kernels(plan, &behind[1]);
+    const int operations = READ_BACKS + task_kernels(target, plan, &behind[0]) + task_kernels(target, plan, &behind[1]);
     return target->runtime.host_s_per_op * factor * operations;
 }
 

@@ -52,6 +52,7 @@ static const TargetField fields[] = {
     NEWER(gate_kept),
     FIELD(fused_softmax),
     FIELD(fused_norms),
+    NEWER(aten_norms),
     FIELD(fuses_passes),
     FIELD(own_kernels),
     FIELD(master_fp32),

@@ -118,7 +118,7 @@ typedef struct Target {
     bool packed_kept;         // as many heads of keys: their copies, and the packed result that queries are a view of
     bool gate_kept, activation_apart;  // act(gate) is kept, whichever GEMM made gate; is two operations when fused too
     bool fused_softmax;  // eager attention's scale, mask and softmax are one kernel, where it takes the shape
-    bool fused_norms;    // RMSNorm is one kernel in eager mode too; to the host it costs as much as the chain
+    bool fused_norms, aten_norms;  // RMSNorm is one kernel in eager mode too: Triton's, as slow to issue, or PyTorch's
     bool fuses_passes;   // with fused mode `fused`: a sum and the norm after it, and the whole loss, are one pass each
     bool own_kernels;    // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
     bool master_fp32;    // fp32 master when precision is lower

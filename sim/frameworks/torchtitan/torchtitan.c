@@ -31,6 +31,7 @@ static const TargetVersion torchtitan_0_2 = {
         SET(tp_copies, true),  // torch.distributed._functional_collectives: cat of chunks where the dimension is not 0
         SET(allocator, ALLOCATOR_EXPANDABLE),        // its run_train.sh
         SET(expert_flavour, EXPERTS_WEIGHTED_FP32),  // models/moe.py
+        SET(aten_norms, true),  // its nn.RMSNorm, since PyTorch 2.9 (native_functions.yaml: _fused_rms_norm_cuda)
         // apply_compile leaves out MoE.forward and the dispatcher until its 5242bdf71 (2026-04-14)
         SET(routes_eagerly, true),
         SET(sums_by_product, true),  // torch.bmm from its e1f7f318a (2025-11-21) to 8bc267dea (2026-04-06)
@@ -76,6 +77,7 @@ static const TargetVersion torchtitan_0_1 = {
     .evidence = "45 published runs",
     .settings = SETTINGS(
         SET(sums_by_product, false),         // scatter_add
+        SET(aten_norms, false),              // operation by operation until PyTorch 2.8
         SET(updates_in_backward, false),     // as its logs have it: not looked at
         SET(seq_by_tp, false),               // v0.1.0 asserts nothing of the kind
         SET(allocator, ALLOCATOR_SEGMENTS),  // its logs of 2024-12 and 2025-02, first step and later: 42.1 and 49.6 GiB

@@ -10,7 +10,7 @@ static const TrainPlan eager = {.fused = FUSED_EAGER}, fused = {.fused = FUSED_F
 
 static int kernels(const TrainPlan *plan, TaskKind kind, Activation activation) {
     const Task task = {.kind = kind, .activation = activation, .phase = PHASE_FORWARD};
-    return task_kernels(plan, &task);
+    return task_kernels(&bare, plan, &task);
 }
 
 static double passes(const TrainPlan *plan, TaskKind kind, Activation activation) {
@@ -38,8 +38,8 @@ Test(cost_models, a_gelu_that_is_written_out_is_eight_kernels_until_it_is_fused)
 
 Test(cost_models, scaled_embeddings_are_one_more_kernel_when_eager) {
     const Task plain = {.kind = TASK_EMBED}, scaled = {.kind = TASK_EMBED, .scaled = true};
-    cr_assert_eq(task_kernels(&eager, &scaled), task_kernels(&eager, &plain) + 1);
-    cr_assert_eq(task_kernels(&fused, &scaled), task_kernels(&fused, &plain));
+    cr_assert_eq(task_kernels(&bare, &eager, &scaled), task_kernels(&bare, &eager, &plain) + 1);
+    cr_assert_eq(task_kernels(&bare, &fused, &scaled), task_kernels(&bare, &fused, &plain));
 }
 
 Test(cost_models, a_target_with_traffic_of_its_own_keeps_it_for_its_chains_only) {
