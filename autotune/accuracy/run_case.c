@@ -444,6 +444,27 @@ static void take_experts_of_date(Arena *arena, const RunRow *row, const Target *
     }
 }
 
+// Traced graphs (graph_trainer, and the compiler toolkit before it) shard each parameter by a collective of its own,
+// copied in on the stream of the kernels, and wait for it where it stands (experiments/graph_trainer/simple_fsdp.py):
+// passes that join and move them are asked for (compile.passes, empty; a764c9815, fca8ab7be) until d98fa54b2 runs some by
+// default. Without Inductor nothing is compiled.
+static const char passes_since[] = "2026-04-08";
+
+static bool is_plain_trace(const RunRow *row) {
+    const char *said = row->compiled_or_fused;
+    return said && strcmp(row->date, passes_since) < 0 &&
+           (strncmp(said, "graph", strlen("graph")) == 0 || strncmp(said, "compiler toolkit", strlen("compiler")) == 0);
+}
+
+static void take_plain_trace(Arena *arena, const RunRow *row, const Target **target) {
+    if (is_plain_trace(row)) {
+        Target *own = own_copy(arena, target);
+        own->shards_wait = true;
+        own->backward_prefetch = false;
+        own->serial_stages |= 1u << own->max_zero;
+    }
+}
+
 // fms-acceleration's scenarios.yaml drops a tenth of adapters' inputs (lora_dropout: 0.1 in each, at every commit). Its
 // fused kernels are of norms, rotary positions and the loss; of the MLP where that has adapters, which none has.
 static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target **target) {
@@ -511,6 +532,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         gather_in_fp8(mapper->arena, row, &run->request.target);
         launch_experts_at_once(mapper->arena, row, &run->request.target);
         take_experts_of_date(mapper->arena, row, &run->request.target);
+        take_plain_trace(mapper->arena, row, &run->request.target);
         take_code_of_first_run(mapper->arena, row, &run->request.target);
         take_kernels_of_source(mapper->arena, row, &run->request.target);
         take_libraries_of_date(row, &run->request.cluster.accelerator);
@@ -522,6 +544,9 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         return;
     }
     take_kernel_of_date(run);
+    if (is_plain_trace(row) && !strstr(row->compiled_or_fused, "full inductor")) {
+        run->plan.fused = FUSED_EAGER;
+    }
     fill_request(run);
     run->measured_step_s = measured_step_s(row, &run->plan);
     int count = 0;

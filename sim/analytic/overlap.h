@@ -93,6 +93,7 @@ typedef struct Overlap {
     bool shared_communicator, copies;
     bool late_reduce;   // reductions run after the last backward
     bool in_line;       // kernels wait for each
+    bool gathers_wait;  // each is issued when they have come to it, and they wait for it
     bool near_gathers;  // of all but the first forward
     Axis reduce_axis;   // of waits for the last reduction
 } Overlap;

@@ -434,7 +434,8 @@ static void find_beside(Overlap *overlap, MicroVariant variant) {
         for (int32_t i = range.first; i < range.first + range.count; i++) {
             const OverlapOp *op = &overlap->ops[i];
             const int background = background_of(op->kind);
-            if (background == BACKGROUNDS || (overlap->in_line && background != BACKGROUND_GATHER)) {
+            const bool in_line = background == BACKGROUND_GATHER ? overlap->gathers_wait : overlap->in_line;
+            if (background == BACKGROUNDS || in_line) {
                 continue;
             }
             if (section_pass(section) < LAYER_PASSES && op->unit == UNIT_EXPERTS) {
@@ -497,6 +498,7 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
     overlap->late_reduce = target_reduces_late(program->target, &program->plan);
     overlap->near_gathers = program->plan.reshard_ranks > 1;
     overlap->in_line = target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_OFF;
+    overlap->gathers_wait = program->target->shards_wait;
     overlap->reduce_axis = program->plan.mesh.size[AXIS_DP_REPLICATE] > 1 ? AXIS_DP_REPLICATE : AXIS_DP_SHARD;
     MicroVariant variant = program->plan.grad_accum == 1 ? OVERLAP_MICRO_ONLY : OVERLAP_MICRO_FIRST;
     for (int32_t s = 0; s < program->segment_count; s = program->segments[s].end) {

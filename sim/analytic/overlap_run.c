@@ -117,7 +117,7 @@ static inline void run_scatter(const Overlap *overlap, const OverlapOp *op, cons
 static inline void run_gather(const Overlap *overlap, const OverlapOp *op, const double *unit_s, double issue_s,
                               Run *run) {
     Clocks *clocks = &run->clocks;
-    double start = clocks->ag;
+    double start = overlap->gathers_wait ? later(clocks->ag, clocks->compute) : clocks->ag;
     if (op->copied_in) {
         start = later(start, issue_s + op->copy_host_s) + unit_s[SHARD_COPY_IN];
     }

@@ -8,7 +8,9 @@ static ShardKind copy_kind(const StepProgram *program, const Task *task) {
     if (task->unit < 0 || !program->target->shard_copies) {
         return SHARD_KINDS;
     }
-    return task->phase == PHASE_REDUCE ? SHARD_REDUCE_COPY : SHARD_COPY_OUT;
+    const int32_t gathered = program->units[task->unit].gathered;
+    const bool out = !program->target->shards_wait || task_operand(program, task, AT_COPY_DST)->ref.buffer == gathered;
+    return task->phase == PHASE_REDUCE ? SHARD_REDUCE_COPY : out ? SHARD_COPY_OUT : SHARD_COPY_IN;
 }
 
 // The part of a reduction that kernels wait for joins the shard gradient on their lane.

@@ -30,10 +30,12 @@ static double bucket_bytes(const Target *target, const StepProgram *program, con
            call->number_bytes;
 }
 
-// Of a reduction that the plan says the size of; 0 = no more than the target's own.
-static double reduced_part_bytes(const StepProgram *program, const Task *task) {
+// Of a reduction whose size the plan says, or of a unit whose parameters go one by one, here as long each; 0 = neither.
+static double part_bytes(const StepProgram *program, const Task *task, double payload_bytes) {
+    const bool shards = task->lane == LANE_AG || task->lane == LANE_RS;
     const bool reduces = (task->lane == LANE_RS || task->lane == LANE_REP) && task->kind != TASK_ALL_GATHER;
-    return reduces && program->plan.reduce_bucket > 0
+    return shards && program->target->shards_wait ? payload_bytes / program->units[task->unit].slice_count
+           : reduces && program->plan.reduce_bucket > 0
                ? target_reduce_bucket(program->target, &program->model, &program->plan) * dtype_bytes(task->dtype)
                : 0;
 }
@@ -41,7 +43,7 @@ static double reduced_part_bytes(const StepProgram *program, const Task *task) {
 double buckets_collective_s(const CostModel *model, const StepProgram *program, const Task *task,
                             const BucketCall *call) {
     const double bucket = bucket_bytes(model->target, program, task, call);
-    const double part = reduced_part_bytes(program, task);
+    const double part = part_bytes(program, task, call->payload_bytes);
     if (part > 0 && part < call->payload_bytes) {
         return cost_collective_s(model->profile, call->kind, call->group, part, NULL) * call->payload_bytes / part;
     }

@@ -222,7 +222,8 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
     }
     if (task->kind == TASK_ATTENTION && task->ring_step > 0 && program->plan.fused == FUSED_EAGER) {
         const double merged = (double)task->rows * task->heads * task->head_dim * eager_merge_bytes;
-        const KernelTime merge = stream_time(accelerator, merged, task_kernels(program->target, &program->plan, task) - 1);
+        const int kernels = task_kernels(program->target, &program->plan, task) - 1;
+        const KernelTime merge = stream_time(accelerator, merged, kernels);
         time.seconds += merge.seconds;
         time.memory_s += merge.memory_s;
     }

@@ -166,7 +166,7 @@ double traffic_passes(const Target *target, const TrainPlan *plan, const Task *t
     switch (task->kind) {
     case TASK_ROPE:
         return target->runtime.strided_rotary && plan->fused == FUSED_EAGER ? STRIDED_ROTARY_PLANES / 2
-                                                                                : passes[plan->fused].rotary;
+                                                                            : passes[plan->fused].rotary;
     case TASK_SWIGLU:
     case TASK_SWIGLU_BACKWARD:
         return passes[target->activation_apart && plan->fused == FUSED_FUSED ? FUSED_EAGER : plan->fused].activation;

@@ -53,6 +53,7 @@ static const TargetField fields[] = {
     FIELD(fused_softmax),
     FIELD(fused_norms),
     NEWER(aten_norms),
+    NEWER(shards_wait),
     FIELD(fuses_passes),
     FIELD(own_kernels),
     FIELD(master_fp32),

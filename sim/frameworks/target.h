@@ -98,8 +98,8 @@ typedef struct Target {
     bool half_gradients;      // weight gradients have whole buffers in the compute dtype, added to the fp32 ones
     bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
-    bool backward_prefetch;   // issues all-gather(l-1) before backward(l)
-    bool root_unit;           // embedding, final norm and head are one unit, gathered for the whole forward
+    bool backward_prefetch, shards_wait;  // issues all-gather(l-1) before backward(l); kernels wait for each gather
+    bool root_unit;                       // embedding, final norm and head are one unit, gathered for the whole forward
     bool adapters_cast, adapters_drop;  // adapters are in fp32, inputs are cast; each drops some of its (lora_dropout)
     bool frozen_held;         // stage 3: what goes into a recomputed layer without trained weights of its own, and its
                               // gradient, live until backward ends
@@ -117,12 +117,12 @@ typedef struct Target {
     bool gathers_flat;        // stages 1 and 2: updated weights go through flat copies of all units' size
     bool packed_kept;         // as many heads of keys: their copies, and the packed result that queries are a view of
     bool gate_kept, activation_apart;  // act(gate) is kept, whichever GEMM made gate; is two operations when fused too
-    bool fused_softmax;  // eager attention's scale, mask and softmax are one kernel, where it takes the shape
+    bool fused_softmax;            // eager attention's scale, mask and softmax are one kernel, where it takes the shape
     bool fused_norms, aten_norms;  // RMSNorm is one kernel in eager mode too: Triton's, as slow to issue, or PyTorch's
-    bool fuses_passes;   // with fused mode `fused`: a sum and the norm after it, and the whole loss, are one pass each
-    bool own_kernels;    // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
-    bool master_fp32;    // fp32 master when precision is lower
-    bool bf16_weights;   // with precision bf16, weights, gradients and optimizer state are bf16 whatever is asked for
+    bool fuses_passes;  // with fused mode `fused`: a sum and the norm after it, and the whole loss, are one pass each
+    bool own_kernels;   // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
+    bool master_fp32;   // fp32 master when precision is lower
+    bool bf16_weights;  // with precision bf16, weights, gradients and optimizer state are bf16 whatever is asked for
     Fp8Flavour fp8_flavour;
     unsigned fp8_recipes;  // bit by Fp8Recipe
     AllocatorFlavour allocator;

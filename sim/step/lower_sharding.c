@@ -269,8 +269,8 @@ static void emit_gather(Lowering *lowering, const Place *place) {
     const Tensor weights = lowering->tensors[lowering->weights[place->unit]];
     const int32_t part = unit_tensor(lowering, unit_names(lowering, place->unit)->part, ROLE_COMMUNICATION,
                                      weights.dtype, weights.bytes / dtype_bytes(weights.dtype) / unit->shards, 1);
-    Op *copy =
-        place_copy(lowering, place, LANE_AG, "gather copy in", unit->working >= 0 ? unit->working : unit->master, part);
+    Op *copy = place_copy(lowering, place, lowering->target->shards_wait ? LANE_COMPUTE : LANE_AG, "gather copy in",
+                          unit->working >= 0 ? unit->working : unit->master, part);
     if (weights.scale >= 0) {
         op_operand(copy, op_whole(lowering, weights.scale), ACCESS_READ);
     }

@@ -179,8 +179,8 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
 }
 
 static const MeasuredChip measured[] = {
-    {"H100-96GB-HBM2e-500W", 95, 256, 0.077, 0.007}, {"A100-SXM4-80GB", 10, 64, 0.025, 0.015},
-    {"B200-SXM-180GB", 6, 8, 0.269, -0.269},         {"MI300X-192GB", 4, 8, 0.073, -0.073},
+    {"H100-96GB-HBM2e-500W", 95, 256, 0.078, 0.005}, {"A100-SXM4-80GB", 10, 64, 0.025, 0.015},
+    {"B200-SXM-180GB", 6, 8, 0.205, -0.205},         {"MI300X-192GB", 4, 8, 0.073, -0.073},
     {"H100-SXM5-80GB", 3, 128, 0.013, -0.013},       {0},
 };
 

@@ -213,6 +213,44 @@ Test(estimate, a_layer_waits_for_its_own_weights_where_those_of_the_next_are_gat
     tear_down(&setup);
 }
 
+// Nothing runs beside a gather or a reduction that is issued when kernels have come to it and that they wait for: what
+// is exposed is their sum. 2 gathers (one of the head) and a reduction of each of 32 layers, embedding and head.
+Test(estimate, kernels_that_wait_for_each_gather_and_reduction_hide_none_of_them) {
+    static Setup setup;
+    StepProgram program;
+    EngineResult result;
+    Error error = {0};
+    set_up(&setup);
+    analytic_free(setup.analytic);
+    cr_assert_eq(target_find("torchtitan", &setup.cost.target, &error), STATUS_OK);
+    Target waiting = *setup.cost.target;
+    waiting.shards_wait = true;
+    waiting.backward_prefetch = false;
+    waiting.serial_stages |= 1u << 3;
+    setup.cost.target = &waiting;
+    setup.analytic = analytic_new(&setup.model, &setup.cost, &setup.arena);
+    analytic_ignore_contention(setup.analytic);
+    TrainPlan plan = fsdp;
+    plan.grad_accum = 1;
+    plan.recompute = RECOMPUTE_NONE;
+    const Estimate estimate = estimate_of(&setup, &plan);
+    cr_assert_eq(step_lower(&setup.model, &plan, &waiting, &setup.arena, &program, &error), STATUS_OK);
+    const EngineOptions options = {.no_contention = true};
+    cr_assert_eq(engine_run(&program, &setup.cost, &options, &setup.arena, &result, &error), STATUS_OK);
+    cr_expect_float_eq(estimate.step_s / result.step_s, 1, 2e-3, "%.5f", estimate.step_s / result.step_s);
+    double collectives_s = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (task->kind == TASK_ALL_GATHER || task->kind == TASK_REDUCE_SCATTER) {
+            collectives_s +=
+                cost_task(&setup.cost, &program, task).seconds * (task->unit == UNIT_LAYER ? program.layers : 1);
+        }
+    }
+    cr_expect_float_eq(estimate.exposed_s[AXIS_DP_SHARD] / collectives_s, 1, 0.03, "%.3f of %.3f",
+                       estimate.exposed_s[AXIS_DP_SHARD], collectives_s);
+    tear_down(&setup);
+}
+
 // Of DeepSeek-V3 on 32 stages the first one is dense.
 Test(estimate, a_first_stage_of_dense_layers_does_not_stand_for_those_of_experts) {
     static Setup setup;

@@ -26,6 +26,18 @@ Test(cost_models, an_eager_layer_norm_is_one_kernel_where_an_rms_norm_is_eight) 
     cr_assert_gt(passes(&eager, TASK_RMSNORM, ACTIVATION_SILU), 3);
 }
 
+// PyTorch 2.9: _fused_rms_norm_cuda; both ways 21.99 / 14.35 of the 6 planes that Inductor's move (2 x 1.2, 3 x 1.2),
+// and the residual's gradient is added apart (3 planes), over the 2 and 4 that are counted.
+Test(cost_models, an_rms_norm_of_pytorch_itself_is_one_operation_when_eager) {
+    const Target own = {.aten_norms = true};
+    const Task norm = {.kind = TASK_RMSNORM}, back = {.kind = TASK_RMSNORM_BACKWARD};
+    cr_assert_eq(task_kernels(&own, &eager, &norm), 1);
+    cr_assert_eq(task_kernels(&own, &eager, &back), 2);
+    cr_assert_float_eq(traffic_passes(&own, &eager, &norm), 1.2, 1e-9);
+    cr_assert_float_eq(traffic_passes(&own, &eager, &back), (21.99 / 14.35 * 6 - 2.4 + 3) / 4, 1e-9);
+    cr_assert_eq(traffic_passes(&own, &(TrainPlan){.fused = FUSED_COMPILED}, &back), 1.2);
+}
+
 // transformers' NewGELUActivation: pow, scale, add, scale, tanh, add, halve, multiply.
 Test(cost_models, a_gelu_that_is_written_out_is_eight_kernels_until_it_is_fused) {
     cr_assert_eq(kernels(&eager, TASK_ACTIVATION, ACTIVATION_GELU), 1);
