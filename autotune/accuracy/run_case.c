@@ -446,8 +446,8 @@ static void take_experts_of_date(Arena *arena, const RunRow *row, const Target *
 
 // Traced graphs (graph_trainer, and the compiler toolkit before it) shard each parameter by a collective of its own,
 // copied in on the stream of the kernels, and wait for it where it stands (experiments/graph_trainer/simple_fsdp.py):
-// passes that join and move them are asked for (compile.passes, empty; a764c9815, fca8ab7be) until d98fa54b2 runs some by
-// default. Without Inductor nothing is compiled.
+// passes that join and move them are asked for (compile.passes, empty; a764c9815, fca8ab7be) until d98fa54b2 runs some
+// by default. Without Inductor nothing is compiled.
 static const char passes_since[] = "2026-04-08";
 
 static bool is_plain_trace(const RunRow *row) {

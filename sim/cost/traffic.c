@@ -20,8 +20,8 @@ typedef struct Passes {
 #define NORM_BACKWARD_PLANES 49.0
 #define RESIDUAL_PLANES 3.0
 
-// PyTorch's own kernels (since 2.9, its PR 153666) are as fast forward as what Inductor makes, 2.4 planes, and take 1.53
-// times as long both ways (21.99 ms for 14.35, H100: pytorch/torchtitan 14f6a75ee), where Inductor's backward is 3.6.
+// PyTorch's own kernels since 2.9 are as fast forward as what Inductor makes, 2.4 planes, and take 1.53 times as long
+// both ways (21.99 ms for 14.35: sim/SOURCES.md H11), where Inductor's backward is 3.6.
 #define ATEN_NORM_PLANES 2.4
 #define ATEN_NORM_BACKWARD_PLANES (21.99 / 14.35 * (2.4 + 3.6) - ATEN_NORM_PLANES)
 
