@@ -37,6 +37,15 @@ static const TargetVersion megatron_2022 = {
         SET(runtime.relative_uncertainty, 0.08)),
 };
 
+// NeMo of 2022 on apex: ColumnParallelLinear reduces its input's gradient beside the weight's unless told not to
+// (NVIDIA/apex a0ed4151 of 2022-06, transformer/tensor_parallel/layers.py; NeMo v1.9.0 tells it nothing).
+static const TargetVersion megatron_2022_06 = {
+    .version = "2022-06",
+    .extends = &megatron_2022,
+    .evidence = "7 published runs, none fitted",
+    .settings = SETTINGS(SET(tp_reduce_overlaps, true)),
+};
+
 static const TargetVersion megatron_core = {
     .version = "core",
     .extends = &megatron_2022,
@@ -237,7 +246,7 @@ const Framework framework_megatron = {
     .experts = {50, 0.060, -0.024, 0.08},
     .refuse = refuse,
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_fsdp,
-                                               &megatron_0_4, &megatron_2022, NULL},
+                                               &megatron_0_4, &megatron_2022, &megatron_2022_06, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, &export_megatron_bridge, NULL},
     .config = &import_megatron,
     .synonyms = synonyms,
