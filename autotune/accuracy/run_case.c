@@ -78,13 +78,35 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
     return known.skipped;
 }
 
-// CUDA graphs of whole micro-steps or whole layers; graphs of single modules leave the host overhead as it was.
-static const char *graphs_of(const RunRow *row) {
+// Since that month's container Megatron-Bridge's recipes of experts in mxfp8 on racks of GB200 and GB300 capture whole
+// micro-steps (cuda_graph_impl full_iteration: scripts/performance/configs at 693ad1b0c, perf_recipes of v0.6.0), which
+// its tables do not print; what they captured before is in the column.
+static const char whole_graphs_since[] = "2026-06";
+
+static bool is_recipe_graph(const RunRow *row) {
+    return row->source_locator && strstr(row->source_locator, "Megatron-Bridge@") && row->experts.count > 0 &&
+           strstr(row->plan_word[PLAN_FP8_RECIPE], "mx") && strncmp(row->cluster, "gb", 2) == 0 &&
+           strcmp(row->date, whole_graphs_since) >= 0;
+}
+
+// CUDA graphs of whole micro-steps, or of parts of layers in Megatron-core's words for them, joined by +.
+static GraphUse graphs_of(const RunRow *row) {
     static const char *const on[] = {"1", "on", "full", "full_iteration"}, *const off[] = {"0", "off", "none"};
+    static const struct {
+        const char *word;
+        unsigned part;
+    } parts[] = {{"attn", GRAPHED_ATTENTION}, {"mlp", GRAPHED_MLP}, {"moe_router", GRAPHED_ROUTER}};
     const char *word = row->plan_word[PLAN_CUDA_GRAPHS];
-    return text_index(on, sizeof on / sizeof on[0], word) >= 0      ? cuda_graphs_names[CUDA_GRAPHS_ON]
-           : text_index(off, sizeof off / sizeof off[0], word) >= 0 ? cuda_graphs_names[CUDA_GRAPHS_OFF]
-                                                                    : "";
+    unsigned captured = 0;
+    if (text_index(on, sizeof on / sizeof on[0], word) >= 0 || (word[0] == '\0' && is_recipe_graph(row))) {
+        return CUDA_GRAPHS_ON;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        captured |= strstr(word, parts[i].word) ? parts[i].part : 0;
+    }
+    return captured                                                 ? (GraphUse)(CUDA_GRAPHS_LAYERS + captured)
+           : text_index(off, sizeof off / sizeof off[0], word) >= 0 ? CUDA_GRAPHS_OFF
+                                                                    : CUDA_GRAPHS_TARGET;
 }
 
 static bool is_target(const Target *target, const char *name) {
@@ -128,7 +150,8 @@ static Target *own_copy(Arena *arena, const Target **target) {
     return copy;
 }
 
-// CUDA graphs of a framework are older than the version that was read for its switch.
+// CUDA graphs of a framework are older than the version that was read for its switch, and a run that had them of a
+// pipeline had the memory.
 static void take_graphs(Arena *arena, const RunRow *row, const Target **target) {
     int count = 0;
     bool has = false;
@@ -136,9 +159,11 @@ static void take_graphs(Arena *arena, const RunRow *row, const Target **target) 
     for (int i = 0; i < count; i++) {
         has = has || (rows[i].graph_switch && strcmp(rows[i].name, (*target)->name) == 0);
     }
-    const bool asked = strcmp(graphs_of(row), cuda_graphs_names[CUDA_GRAPHS_ON]) == 0;
-    if (asked && has && !(*target)->own_graphs && strchr(row->target, '@') == NULL) {
-        own_copy(arena, target)->graph_switch = true;
+    const GraphUse asked = graphs_of(row);
+    if (asked >= CUDA_GRAPHS_ON && has && !(*target)->own_graphs && strchr(row->target, '@') == NULL) {
+        Target *own = own_copy(arena, target);
+        own->graph_switch = own->graph_parts = true;
+        own->graphs_note = NULL;
     }
 }
 
@@ -192,7 +217,7 @@ static const char *choose_field(Arena *arena, const RunRow *row, const Target *t
         word = fp8_recipe_names[FP8_MX];
     }
     if (id == PLAN_CUDA_GRAPHS) {
-        word = graphs_of(row);
+        word = cuda_graphs_names[graphs_of(row)];
     }
     if (id == PLAN_RECOMPUTE_MODULES && !plan_field_matters(plan, id)) {
         word = "";  // "none" where nothing is recomputed

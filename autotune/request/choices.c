@@ -225,6 +225,17 @@ static Status check_alone(Asked *asked, const PlanFieldId *ids, size_t count, co
 
 #define COUNT_OF(array) (sizeof array / sizeof array[0])
 
+// Members that the option knows, but not side by side: off+attn.
+static Status check_sets(Asked *asked, const TuneRequest *request, Error *error) {
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        const char *said = asked->choices[id];
+        FAIL_IF(plan_fields[id].is_set && said && request->asked[id] == TUNE_ANY && strchr(said, '+'),
+                about(asked, ASKED_CHOICE + id, error), STATUS_USAGE, "--%s takes %s, of which some stand alone: %s",
+                plan_fields[id].option.name, plan_fields[id].option.value, said);
+    }
+    return STATUS_OK;
+}
+
 Status check_choices(Builder *builder, Error *error) {
     static const PlanFieldId of_adapters[] = {PLAN_LORA_RANK, PLAN_LORA_TARGETS};
     static const PlanFieldId of_experts[] = {PLAN_IMBALANCE, PLAN_DISPATCH,        PLAN_EP_OVERLAP,
@@ -238,6 +249,7 @@ Status check_choices(Builder *builder, Error *error) {
     FAIL_IF(request->asked[PLAN_MASTER_WEIGHTS] && request->asked[PLAN_PRECISION] == DTYPE_FP32,
             about(asked, ASKED_CHOICE + PLAN_MASTER_WEIGHTS, error), STATUS_USAGE,
             "--master-weights bf16 goes with --precision bf16 or fp8, not %s", precision);
+    TRY(check_sets(asked, request, error));
     if (!has_adapters(asked)) {
         TRY(check_alone(asked, of_adapters, COUNT_OF(of_adapters),
                         "goes with --finetune lora, qlora or lora-int8; without it all is trained", error));

@@ -4,7 +4,8 @@
 // sim/SOURCES.md H7 counts (615 kernels in 16 layers). Autograd issues backward from C++: 0.7 of the time per operation
 // (sim/SOURCES.md A3). What is replayed as a CUDA graph costs the host nothing. Not modelled: host time hidden in
 // framework hooks (a target's step_fixed_s), the launch of a graph itself, zeroing of the gradients that it holds,
-// chips on which a framework captures none (AMD).
+// chips on which a framework captures none (AMD); of graphs of a layer's parts the copies into their fixed inputs
+// (Transformer Engine's graph.py), and the memory that they keep.
 
 #include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
@@ -130,8 +131,12 @@ static int refused_softmax(const Target *target, const TrainPlan *plan, const Ta
 }
 
 // Forward and backward of each micro-step, with the reductions overlapping them; the batch is copied in before, and the
-// optimizer runs afterwards (sources: at own_graphs and graph_switch in the rows of targets).
+// optimizer runs afterwards (sources: at own_graphs and graph_switch in the rows of targets). Or parts of layers alone.
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task) {
+    const unsigned parts = plan_graphed_parts(plan);
+    if (parts) {
+        return (unsigned)task->part & parts;
+    }
     return target_cuda_graphs(target, plan) && task->phase != PHASE_OPTIMIZER && task->kind != TASK_LOAD_TOKENS;
 }
 

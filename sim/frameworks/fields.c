@@ -159,6 +159,7 @@ static const TargetField fields[] = {
     WORDS(rank_order_note),
     WORDS(grad_syncs),
     WORDS(graph_switch),
+    WORDS(graph_parts),
     WORDS(graphs_note),
     WORDS(pp_schedules),
     WORDS(group_rule),

@@ -159,16 +159,16 @@ typedef struct Target {
     int losses_by_call;                      // that the user has to ask for: never tried by the search
     bool loss_collects_half;                 // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
     LossForm own_loss;                       // TARGET: whole
-    bool loss_remakes_logits;       // backward runs the head a second time, and collects its input's gradient in fp32
-    bool loss_regathers;            // CHUNKED: the head's unit is resharded after its norm and after the parts
-    int loss_chunks;                // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
-    bool own_graphs, graph_switch;  // CUDA graphs of forward and backward, where there are no stages; a switch for them
-    bool adapter_units;             // adapters are a unit next to their layer's, and next to each attention projection
-    bool adapters_of_core;          // adapters are column- and row-parallel layers of Megatron-core, scaled by a pass
-    unsigned finetunes;             // bit by Finetune: adapters that it trains (peft, or its own) with frozen layers
-    bool upcasts_frozen;            // frozen parameters have fp32 masters as trained ones do
-    bool graphs_hold_gradients;     // with them, reduced gradients keep their memory from step to step
-    const char *graphs_note;        // why there are none of stages; NULL
+    bool loss_remakes_logits;  // backward runs the head a second time, and collects its input's gradient in fp32
+    bool loss_regathers;       // CHUNKED: the head's unit is resharded after its norm and after the parts
+    int loss_chunks;           // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
+    bool own_graphs, graph_switch, graph_parts;  // CUDA graphs of all that has no stages; a switch, and one for parts
+    bool adapter_units;          // adapters are a unit next to their layer's, and next to each attention projection
+    bool adapters_of_core;       // adapters are column- and row-parallel layers of Megatron-core, scaled by a pass
+    unsigned finetunes;          // bit by Finetune: adapters that it trains (peft, or its own) with frozen layers
+    bool upcasts_frozen;         // frozen parameters have fp32 masters as trained ones do
+    bool graphs_hold_gradients;  // with them, reduced gradients keep their memory from step to step
+    const char *graphs_note;     // why there are none of stages; NULL
     bool always_reshards, reshards_near;  // stage 3: cannot keep gathered parameters until backward; has reshard_ranks
     int vocab_multiple;                   // pads the vocabulary to a multiple of this times tp; 0 = no padding
     bool vocab_uneven;                    // splits a vocabulary that tp does not divide: the last rank has fewer rows

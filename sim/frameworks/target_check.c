@@ -200,7 +200,7 @@ static const char *check_offload_saved(const Check *check) {
               "Currently there is no support for Pipeline parallelism with CPU offloading: use pp=1");
     REFUSE_IF(check->arena, plan_offload_layers(plan, layers) >= layers || layers == 1,
               "CPU offloading can be done only for layers less than %d: use offload_layers %d", layers, layers - 1);
-    REFUSE_IF(check->arena, target_cuda_graphs(check->target, plan),
+    REFUSE_IF(check->arena, target_cuda_graphs(check->target, plan) || plan_graphed_parts(plan),
               "CUDA graphs not supported with CPU offloading: use cuda_graphs off");
     REFUSE_IF(check->arena, check->model->experts.count > 0 || plan->finetune != FINETUNE_FULL,
               "offload=activations of %s is not predicted yet: use offload none",
@@ -448,12 +448,13 @@ static const char *check_loss(const Check *check) {
 static const char *check_cuda_graphs(const Check *check) {
     const Target *target = check->target;
     const bool graphs = target_cuda_graphs(target, check->plan);
-    REFUSE_IF(check->arena, graphs != target->own_graphs && !target->graph_switch,
+    const bool parts = plan_graphed_parts(check->plan) != 0;
+    REFUSE_IF(check->arena, parts ? !target->graph_parts : graphs != target->own_graphs && !target->graph_switch,
               "%s@%s has no switch for cuda_graphs=%s: use cuda_graphs target", target->name, target->version,
               cuda_graphs_names[check->plan->cuda_graphs]);
     const int stages = mesh_stages(&check->plan->mesh);
-    REFUSE_IF(check->arena, graphs && stages > 1, "cuda_graphs=on with pp=%d: %s; use cuda_graphs off", stages,
-              target->graphs_note);
+    REFUSE_IF(check->arena, graphs && stages > 1 && target->graphs_note,
+              "cuda_graphs=on with pp=%d: %s; use cuda_graphs off", stages, target->graphs_note);
     return NULL;
 }
 

@@ -174,7 +174,9 @@ static int told_loss(const Target *target, const TrainPlan *plan) {
 }
 
 static int told_graphs(const Target *target, const TrainPlan *plan) {
-    return target_cuda_graphs(target, plan) ? CUDA_GRAPHS_ON : CUDA_GRAPHS_OFF;
+    return plan_graphed_parts(plan)           ? (int)plan->cuda_graphs
+           : target_cuda_graphs(target, plan) ? CUDA_GRAPHS_ON
+                                              : CUDA_GRAPHS_OFF;
 }
 
 static int told_sequences(const Target *target, const TrainPlan *plan) {
@@ -309,10 +311,11 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     const int group = plan->pp_group;
     plan->pp_group = 0;
     plan->pp_group = group == target_pp_group(target, plan) ? 0 : group;
-    const bool graphs = target_cuda_graphs(target, plan);
+    const GraphUse graphs = plan->cuda_graphs;
+    const bool whole = target_cuda_graphs(target, plan);
     plan->cuda_graphs = CUDA_GRAPHS_TARGET;
-    if (graphs != target_cuda_graphs(target, plan)) {
-        plan->cuda_graphs = graphs ? CUDA_GRAPHS_ON : CUDA_GRAPHS_OFF;
+    if (whole != target_cuda_graphs(target, plan) || graphs >= CUDA_GRAPHS_LAYERS) {
+        plan->cuda_graphs = graphs;
     }
     const bool even = plan->pp_split == SPLIT_WEIGHTED && plan->pp_first == 0 && plan->pp_last == 0;
     if (target->layer_rule == LAYERS_EVEN && (even || plan->pp_split == SPLIT_EVEN)) {

@@ -179,6 +179,13 @@ static inline bool plan_has_stages(const TrainPlan *plan) {  // of a pipeline
     return mesh_has_stages(&plan->mesh);
 }
 
+// Bits of GraphedParts of each layer that are replayed as CUDA graphs, one a layer; 0 = none, or a micro-step as one.
+static inline unsigned plan_graphed_parts(const TrainPlan *plan) {
+    return plan->cuda_graphs < CUDA_GRAPHS_LAYERS    ? 0
+           : plan->cuda_graphs == CUDA_GRAPHS_LAYERS ? GRAPHED_SETS - 1
+                                                     : (unsigned)(plan->cuda_graphs - CUDA_GRAPHS_LAYERS);
+}
+
 // Are the optimizer's states on the host?
 static inline bool plan_offloads_states(const TrainPlan *plan) {
     return plan->offload == OFFLOAD_OPTIMIZER || plan->offload == OFFLOAD_PARAMETERS;

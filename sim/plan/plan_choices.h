@@ -84,9 +84,18 @@ typedef enum { REDUCE_OVERLAP_TARGET, REDUCE_OVERLAP_OFF, REDUCE_OVERLAP_ON, RED
 // the head made them (Transformer Engine). TARGET: as the target does it by itself (target_loss).
 typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_IN_PLACE, LOSS_FORM_COUNT } LossForm;
 
-// Whether forward and backward are captured once and replayed, so that the host launches none of their operations.
-// TARGET: as the target does it by itself (target_cuda_graphs).
-typedef enum { CUDA_GRAPHS_TARGET, CUDA_GRAPHS_OFF, CUDA_GRAPHS_ON, CUDA_GRAPHS_COUNT } GraphUse;
+// What is captured once and replayed, so that the host launches none of its operations. ON: forward and backward.
+// LAYERS: each layer by itself; from there on these parts of each layer (Megatron-core's cuda_graph_modules): attention
+// with its norm, a dense layer's MLP, a layer of experts up to its router, with its shared expert. TARGET: as the target
+// does it by itself (target_cuda_graphs).
+typedef enum { GRAPHED_ATTENTION = 1, GRAPHED_MLP = 2, GRAPHED_ROUTER = 4, GRAPHED_SETS = 8 } GraphedParts;
+typedef enum {
+    CUDA_GRAPHS_TARGET,
+    CUDA_GRAPHS_OFF,
+    CUDA_GRAPHS_ON,
+    CUDA_GRAPHS_LAYERS,
+    CUDA_GRAPHS_COUNT = CUDA_GRAPHS_LAYERS + GRAPHED_SETS
+} GraphUse;
 
 // Whether tp ranks share the tokens between the blocks of a layer (Korthikanti et al. 2022), or each holds all of them.
 // TARGET: as the target does it by itself (target_tp_flavour).
@@ -123,15 +132,15 @@ extern const char *const attention_names[ATTENTION_COUNT];        // "flash" "fl
 extern const char *const fused_names[FUSED_COUNT];                // "fused" "eager" "compiled"
 extern const char *const fp8_recipe_names[FP8_RECIPE_COUNT];      // "tensorwise" "rowwise" "delayed" ...
 extern const char *const offload_names[OFFLOAD_COUNT];  // "none" "optimizer" "parameters,optimizer" "activations"
-extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];        // "auto" "layer" "children"
-extern const char *const recompute_module_names[RECOMPUTE_MODULE_SETS];     // "target" "core-attn" "layernorm" ...
-extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];              // "1f1b" "gpipe" "interleaved" ...
-extern const char *const pp_split_names[SPLIT_COUNT];                       // "target" "even" "weighted" ...
-extern const char *const grad_sync_names[GRAD_SYNC_COUNT];                  // "target" "each" "shards" "last"
-extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];        // "target" "off" "on"
-extern const char *const loss_form_names[LOSS_FORM_COUNT];                  // "target" "whole" "chunked" ...
-extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];              // "target" "off" "on"
-extern const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT];  // the same
+extern const char *const recompute_unit_names[RECOMPUTE_UNIT_COUNT];     // "auto" "layer" "children"
+extern const char *const recompute_module_names[RECOMPUTE_MODULE_SETS];  // "target" "core-attn" "layernorm" ...
+extern const char *const pp_schedule_names[PP_SCHEDULE_COUNT];           // "1f1b" "gpipe" "interleaved" ...
+extern const char *const pp_split_names[SPLIT_COUNT];                    // "target" "even" "weighted" ...
+extern const char *const grad_sync_names[GRAD_SYNC_COUNT];               // "target" "each" "shards" "last"
+extern const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT];     // "target" "off" "on"
+extern const char *const loss_form_names[LOSS_FORM_COUNT];               // "target" "whole" "chunked" ...
+extern const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT];  // "target" "off" "on" "layers" "attn" "mlp" ...
+extern const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT];  // "target" "off" "on"
 extern const char *const dispatch_names[DISPATCH_COUNT];                    // "target" "alltoall" "allgather" ...
 extern const char *const finetune_names[FINETUNE_COUNT];                    // "full" "lora" "qlora" "lora-int8"
 extern const char *const lora_targets_names[LORA_TARGETS_COUNT];            // "all" "attention" "query-value"

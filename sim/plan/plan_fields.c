@@ -36,8 +36,8 @@ const char *const recompute_module_names[RECOMPUTE_MODULE_SETS] = {
     SETS_5("+moe")};
 const char *const grad_sync_names[GRAD_SYNC_COUNT] = {
     [GRAD_SYNC_TARGET] = "target", [GRAD_SYNC_EACH] = "each", [GRAD_SYNC_SHARDS] = "shards", [GRAD_SYNC_LAST] = "last"};
-const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT] = {
-    [REDUCE_OVERLAP_TARGET] = "target", [REDUCE_OVERLAP_OFF] = "off", [REDUCE_OVERLAP_ON] = "on"};
+#define SWITCHED(of) [of##_TARGET] = "target", [of##_OFF] = "off", [of##_ON] = "on"
+const char *const reduce_overlap_names[REDUCE_OVERLAP_COUNT] = {SWITCHED(REDUCE_OVERLAP)};
 const char *const offload_names[OFFLOAD_COUNT] = {[OFFLOAD_NONE] = "none",
                                                   [OFFLOAD_OPTIMIZER] = "optimizer",
                                                   [OFFLOAD_PARAMETERS] = "parameters,optimizer",
@@ -55,10 +55,10 @@ const char *const pp_split_names[SPLIT_COUNT] = {[SPLIT_TARGET] = "target",
                                                  [SPLIT_ENDS] = "ends",
                                                  [SPLIT_CHUNKS] = "chunks"};
 const char *const loss_form_names[LOSS_FORM_COUNT] = {"target", "whole", "chunked", "fused", "in-place"};
-const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {
-    [CUDA_GRAPHS_TARGET] = "target", [CUDA_GRAPHS_OFF] = "off", [CUDA_GRAPHS_ON] = "on"};
-const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT] = {
-    [SEQUENCE_PARALLEL_TARGET] = "target", [SEQUENCE_PARALLEL_OFF] = "off", [SEQUENCE_PARALLEL_ON] = "on"};
+#define PARTS(end) "attn" end, "mlp" end, "attn+mlp" end
+#define OF_LAYERS [CUDA_GRAPHS_LAYERS] = "layers", PARTS(""), "router", PARTS("+router")
+const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {SWITCHED(CUDA_GRAPHS), OF_LAYERS};
+const char *const sequence_parallel_names[SEQUENCE_PARALLEL_COUNT] = {SWITCHED(SEQUENCE_PARALLEL)};
 const char *const dispatch_names[DISPATCH_COUNT] = {[DISPATCH_TARGET] = "target",
                                                     [DISPATCH_ALLTOALL] = "alltoall",
                                                     [DISPATCH_ALLGATHER] = "allgather",
@@ -332,10 +332,10 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                               RUNS},
                    .column = "loss"},
     [PLAN_CUDA_GRAPHS] = {"cuda_graphs", .label = "CUDA graphs", AT(cuda_graphs), WORDS(cuda_graphs_names),
-                          .scope = PLAN_OF_SHAPE, .searched = true,
-                          .option = {"cuda-graphs", "auto|target|off|on", NULL, "auto; predict: the target's own",
-                                     "forward and backward are captured once and replayed, without the host; auto "
-                                     "tries what the target has, target is its own"},
+                          .is_set = true, .no_bits = CUDA_GRAPHS_LAYERS, .scope = PLAN_OF_SHAPE, .searched = true,
+                          .option = {"cuda-graphs", "auto|target|off|on|layers|attn|mlp|router", NULL,
+                                     "auto; predict: the target's own",
+                                     "replayed without the host: forward and backward (on), layers, parts joined by +"},
                           .column = "cuda_graph"},
     [PLAN_SEQUENCE_PARALLEL] = {"sequence_parallel", .label = "sequence parallelism", AT(sequence_parallel),
                                 WORDS(sequence_parallel_names), .matters = splits_layers, .scope = PLAN_OF_SHAPE,

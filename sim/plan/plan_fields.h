@@ -37,6 +37,7 @@ typedef struct PlanField {
     bool json_bool;                          // true and false in JSON, not its words
     const char *const *words;                // by value; NULL = a number
     bool is_set;                             // a value is a set of bits, its word those of its bits joined by '+'
+    int no_bits;                             // then the value of the empty set; below it are words of their own
     int low, high;                           // of the value
     int usual;                               // where it does not matter; of numbers the least
     bool (*matters)(const TrainPlan *plan);  // given the fields above it; NULL = always

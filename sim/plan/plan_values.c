@@ -25,33 +25,30 @@ static int set_value(const PlanField *field, const char *word) {
         const size_t length = strcspn(at, between);
         int bit = 1;
         snprintf(member, sizeof member, "%.*s", (int)length, at);
-        while (bit <= field->high && !text_same_word(member, field->words[bit])) {
+        while (field->no_bits + bit <= field->high && !text_same_word(member, field->words[field->no_bits + bit])) {
             bit <<= 1;
         }
-        if (bit > field->high || length >= sizeof member) {
+        if (field->no_bits + bit > field->high || length >= sizeof member) {
             return PLAN_ANY;
         }
         value |= bit;
         at += length;
     }
-    return value > 0 ? value : PLAN_ANY;
+    return value > 0 ? field->no_bits + value : PLAN_ANY;
 }
 
 int plan_field_value(PlanFieldId id, const char *word) {
     const PlanField *field = &plan_fields[id];
     int64_t number = PLAN_ANY;
-    if (field->is_set && !text_same_word(word, field->words[0])) {
-        return set_value(field, word);
-    }
     if (!field->words) {
         return text_parse_int(word, &number) && number >= field->low && number <= field->high ? (int)number : PLAN_ANY;
     }
-    for (int value = field->high; value >= 0; value--) {
+    for (int value = field->is_set ? field->no_bits : field->high; value >= 0; value--) {
         if (text_same_word(word, field->words[value])) {
             return value;
         }
     }
-    return PLAN_ANY;
+    return field->is_set ? set_value(field, word) : PLAN_ANY;
 }
 
 int plan_field_unsaid(PlanFieldId id) {

@@ -62,6 +62,7 @@ Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, cons
     op->task.group = op->task.unit = -1;
     op->task.dtype = lowering->dims.dtype;
     op->task.share = lowering->share;
+    op->task.part = lowering->layer_part;
     op->only = lowering->only;
     op_list_pass(lowering->arena, &lowering->lists[section], op);
     return op;
@@ -111,7 +112,8 @@ Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t g
                          .group = group,
                          .unit = -1,
                          .dtype = lowering->dims.dtype,
-                         .share = lowering->share},
+                         .share = lowering->share,
+                         .part = lowering->layer_part},
                 .only = lowering->only};
 }
 

@@ -178,7 +178,7 @@ typedef struct Lowering {
     double share;                   // fraction of the layers that run what is being lowered; 0 = all
     bool in_dense;                  // and these are the dense ones
     bool in_turn;                   // two kinds of layers run as such, one after another
-    int8_t only, dense_slices;      // then the layer kind that runs it, as in an operation; slices so far
+    int8_t only, dense_slices, layer_part;  // then the layer kind that runs it, as in an operation; slices; Task.part
     int64_t widest[UNIT_COUNT][LAYER_KIND_COUNT];  // elements of a layer, by kind
     int loss_chunks;  // chunks of the tokens that go through the head and the loss, one after another
 } Lowering;

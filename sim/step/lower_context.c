@@ -270,6 +270,7 @@ void lower_context_parallel(Lowering *lowering) {
         const OpList in = lowering->lists[sections[s]];
         OpList out = {0};
         for (size_t i = 0; i < in.count; i++) {
+            const size_t first = out.count;
             if (in.ops[i]->task.kind == TASK_ATTENTION) {
                 ring_forward(lowering, &out, in.ops[i]);
             } else if (in.ops[i]->task.kind == TASK_ATTENTION_BACKWARD) {
@@ -281,6 +282,7 @@ void lower_context_parallel(Lowering *lowering) {
             } else {
                 op_list_pass(lowering->arena, &out, in.ops[i]);
             }
+            op_list_in_part(&out, first, in.ops[i]->task.part);
         }
         lowering->lists[sections[s]] = out;
     }

@@ -286,6 +286,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     const Section section = SECTION_LAYER_FORWARD;
     const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
     route(lowering, tensors, x);
+    lowering->layer_part = 0;
     tokens_to_experts(lowering, tensors, x);
     add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
     Op *op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
@@ -342,10 +343,12 @@ static int32_t sum_of_experts(Lowering *lowering, const Half *half, const Expert
 void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     const Section section = SECTION_LAYER_FORWARD;
     const bool apart = lowering_routes_apart(lowering);
+    lowering->layer_part = GRAPHED_ROUTER;
     const int32_t in = apart ? half_norm(lowering, half, x) : half_begin(lowering, half, x);
     count_routed(lowering);
     const ExpertTensors tensors = expert_tensors(lowering, half);
     routed_forward(lowering, &tensors, in);
+    lowering->layer_part = GRAPHED_ROUTER;
     if (has_gate(lowering)) {
         const Linear gate = gate_linear(lowering);
         add_forward(lowering, section, &gate, in, gate_of(lowering, "shared_gate"));
@@ -353,6 +356,7 @@ void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     if (has_shared(lowering)) {
         shared_forward(lowering, half, in);
     }
+    lowering->layer_part = 0;
     const int32_t y = sum_of_experts(lowering, half, &tensors);
     count_all(lowering);
     if (apart) {
@@ -549,6 +553,7 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const NormBack
     const int32_t in = tokens_by(lowering, apart ? half->in : half->in_full, lowering->dims.hidden);
     const OpRef dsum = apart ? gradient.between : op_whole(lowering, gradient.full);
     const int32_t dweights = routed_backward(lowering, half, &tensors, dsum);
+    lowering->layer_part = GRAPHED_ROUTER;
     if (has_shared(lowering)) {
         shared_backward(lowering, half, &gradient);
     }
@@ -559,4 +564,5 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const NormBack
     } else {
         half_enter_backward(lowering, half, stream);
     }
+    lowering->layer_part = 0;
 }

@@ -176,6 +176,7 @@ void lower_heads(Lowering *lowering) {
         const OpList in = lowering->lists[sections[s]];
         OpList out = {0};
         for (size_t i = 0; i < in.count; i++) {
+            const size_t first = out.count;
             const Heads heads = {lowering, &out, in.ops[i], in.ops[i]->task.phase};
             if (in.ops[i]->task.kind == TASK_ATTENTION) {
                 heads_forward(&heads);
@@ -184,6 +185,7 @@ void lower_heads(Lowering *lowering) {
             } else {
                 op_list_pass(lowering->arena, &out, in.ops[i]);
             }
+            op_list_in_part(&out, first, in.ops[i]->task.part);
         }
         lowering->lists[sections[s]] = out;
     }

@@ -28,28 +28,34 @@ static OpRef mlp_input(Lowering *lowering) {
 // The feed-forward half of dense layers among MoE layers.
 static void dense_half_forward(Lowering *lowering, OpRef x_mid, OpRef x_next) {
     mixed_begin(lowering, LAYER_DENSE);
+    lowering->layer_part = GRAPHED_MLP;
     const Half mlp = mlp_half(lowering);
     const int32_t s = lower_mlp(lowering, op_whole(lowering, half_begin(lowering, &mlp, x_mid)));
     half_end(lowering, &mlp, s, x_mid, x_next);
+    lowering->layer_part = 0;
     mixed_end(lowering);
 }
 
 static void dense_half_backward(Lowering *lowering, const NormBackward *stream) {
     mixed_begin(lowering, LAYER_DENSE);
+    lowering->layer_part = GRAPHED_MLP;
     const Half mlp = mlp_half(lowering);
     const HalfGradient gradient = half_gradient(lowering, &mlp, stream->residual);
     half_out_backward(lowering, &mlp, &gradient, mlp_inner(lowering), mlp_inner_gradient(lowering));
     const Projection gate_up = lower_mlp_backward(lowering);
     half_begin_backward(lowering, &mlp, &gate_up, stream);
+    lowering->layer_part = 0;
     mixed_end(lowering);
 }
 
 static void lower_experts_forward(Lowering *lowering) {
     const Half attention = attention_half(lowering);
     const OpRef x = layer_input(lowering), x_mid = middle(lowering);
+    lowering->layer_part = GRAPHED_ATTENTION;
     const int32_t o = lower_attention(lowering, half_begin(lowering, &attention, x));
     const OpRef x_next = stream_at(lowering, residual_stream(lowering), 1);
     half_end(lowering, &attention, o, x, x_mid);
+    lowering->layer_part = 0;
     if (lowering_is_mixed(lowering)) {
         dense_half_forward(lowering, x_mid, x_next);
     }
@@ -63,8 +69,10 @@ static void lower_dense_forward(Lowering *lowering) {
     const Half attention = attention_half(lowering), mlp = mlp_half(lowering);
     const OpRef x = layer_input(lowering), x_mid = middle(lowering);
     const OpRef x_next = stream_at(lowering, residual_stream(lowering), 1);
+    lowering->layer_part = GRAPHED_ATTENTION;
     const int32_t o = lower_attention(lowering, half_begin(lowering, &attention, x));
     half_end(lowering, &attention, o, x, x_mid);
+    lowering->layer_part = GRAPHED_MLP;
     const int32_t in = half_begin(lowering, &mlp, mlp_input(lowering));
     if (lowering->plan->mlp_tiles > 0) {
         lower_tiles(lowering, &mlp, in);
@@ -72,6 +80,7 @@ static void lower_dense_forward(Lowering *lowering) {
     } else {
         half_end(lowering, &mlp, lower_mlp(lowering, op_whole(lowering, in)), x_mid, x_next);
     }
+    lowering->layer_part = 0;
 }
 
 static HalfGradient lower_mlp_half_backward(Lowering *lowering, OpRef g, OpRef mid) {
@@ -104,11 +113,14 @@ static void lower_dense_backward(Lowering *lowering) {
     const char *name = side_by_side(lowering) ? "dx_aside" : "dx_mid";
     const OpRef mid = in_place ? g : op_whole(lowering, between_by_hidden(lowering, name));
 
+    lowering->layer_part = GRAPHED_MLP;
     HalfGradient gradient = lower_mlp_half_backward(lowering, g, mid);
+    lowering->layer_part = GRAPHED_ATTENTION;
     if (!side_by_side(lowering)) {
         gradient = half_gradient(lowering, &attention, mid);
     }
     attention_half_backward(lowering, &attention, &gradient, mid);
+    lowering->layer_part = 0;
 }
 
 static void lower_experts_layer_backward(Lowering *lowering) {
@@ -123,8 +135,10 @@ static void lower_experts_layer_backward(Lowering *lowering) {
     if (lowering_is_mixed(lowering)) {
         dense_half_backward(lowering, &stream);
     }
+    lowering->layer_part = GRAPHED_ATTENTION;
     const HalfGradient gradient = half_gradient(lowering, &attention, mid);
     attention_half_backward(lowering, &attention, &gradient, mid);
+    lowering->layer_part = 0;
 }
 
 // How a layer of a kind is lowered, forward and backward.

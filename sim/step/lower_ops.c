@@ -77,6 +77,12 @@ Op op_local(TaskKind kind, Phase phase, const char *name, Dtype dtype, int64_t r
                          .stride = kind == TASK_COPY ? cols : 0}};
 }
 
+void op_list_in_part(OpList *list, size_t first, int32_t part) {
+    for (size_t i = first; i < list->count; i++) {
+        list->ops[i]->task.part = part;
+    }
+}
+
 Op *op_list_move(Lowering *lowering, OpList *list, Op op, OpRef from, OpRef to, Access access) {
     op_operand(&op, from, ACCESS_READ);
     op_operand(&op, to, access);

@@ -162,6 +162,7 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
     Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, mark->task.name, phase);
     op.task.dtype = lowering->tensors[mark->operands[AT_MARK_FROM].tensor].dtype;
     op.task.share = mark->task.share;
+    op.task.part = mark->task.part;
     op.only = mark->only;
     op.task.payload_bytes = lowering->dims.tokens * lowering->dims.hidden * dtype_bytes(op.task.dtype);
     op_operand(&op, mark->operands[AT_MARK_FROM], kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_READ);

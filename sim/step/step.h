@@ -117,9 +117,8 @@ typedef struct Task {
     int16_t unit;         // square sum, AdamW, shard copies and collectives: index into units; -1 otherwise
     bool accumulate;      // adds to the output instead of overwriting
     bool trans_a, trans_b;
-    bool backward;     // rotary direction
+    bool backward, reduce_max;  // rotary direction; all-reduce: max instead of sum
     bool vocab_split;  // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
-    bool reduce_max;   // all-reduce: max instead of sum
     bool awaited, once;  // all-to-all: the host waits for received counts; tokens go once to each rank, and each node
     bool scaled;         // embedding
     bool alibi;          // attention: scores lose slope * distance (Press et al. 2022)
@@ -145,6 +144,7 @@ typedef struct Task {
     int32_t first_wait, wait_count;
     int32_t first_record, record_count;
     uint64_t key;  // equal keys = same work (kind, sizes, group, flags): cost is computed once per key
+    int32_t part;  // of a layer: one of GraphedParts; 0 = none of them
 } Task;
 
 // For a copy or an unpack.

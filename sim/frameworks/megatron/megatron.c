@@ -121,7 +121,7 @@ static const TargetVersion megatron_0_4 = {
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute
 // (uniform, block, modules), offload of the optimizer and cp are as before; what else is new there (another
-// axis of tensor parallelism, CUDA graphs of single layers) is off unless asked for, and no plan holds it.
+// axis of tensor parallelism) is off unless asked for, and no plan holds it.
 static const TargetVersion megatron_0_19 = {
     .version = "0.19",
     .extends = &megatron_core,
@@ -132,6 +132,7 @@ static const TargetVersion megatron_0_19 = {
         // cuda_graph_impl full_iteration: forward and backward, not the optimizer (transformer_config.py); gradients
         // have their buffer anyway. With stages it takes over 10 GiB more (Megatron-Bridge docs/training/cuda-graphs)
         SET(graph_switch, true), SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled"),
+        SET(graph_parts, true),  // cuda_graph_impl local or transformer_engine, with cuda_graph_modules (the same)
         SET(masters_beside_remainders, true),  // store_param_remainders, true (optimizer/optimizer_config.py)
         // --optimizer sgd, with --sgd-momentum 0.9; precision-aware: --exp-avg-dtype, --exp-avg-sq-dtype bf16
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16))),
@@ -154,7 +155,7 @@ static const TargetVersion megatron_fsdp = {
         SET(backward_prefetch, true),                // AllGatherPipeline, PrefetchOrder
         SET(deferred_reduce, false), SET_TEXT(grad_sync_note, "sharded gradients are reduced on every micro-batch"),
         SET(gradient_buffer, false), SET(overlap_stages, 0), SET(offloads, 1u << OFFLOAD_ACTIVATIONS),
-        SET(graph_switch, false),
+        SET(graph_switch, false), SET(graph_parts, false),
         // model_weight_buffer (megatron_fsdp/param_and_grad_buffer.py); MX has another for its second layout
         // (transpose_weight_buffer), which is not modelled
         SET(fp8_parameters, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_BLOCK)),
@@ -188,9 +189,35 @@ static const char *refuse_sp(const TrainPlan *plan, Arena *arena) {
     return NULL;
 }
 
+// TransformerConfig asserts it, the second aside (transformer/transformer_config.py, d98e8a64d).
+static const char *refuse_parts(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const bool experts = model->experts.count > 0, layers = plan->cuda_graphs == CUDA_GRAPHS_LAYERS;
+    bool dense = false;
+    for (int i = 0; i < model_run_count(model); i++) {
+        dense = dense || model_run(model, i).kind == LAYER_DENSE;
+    }
+    const unsigned parts = plan_graphed_parts(plan);
+    REFUSE_IF(arena, plan->recompute == RECOMPUTE_FULL,
+              "full recompute is only supported with full iteration CUDA graph: use cuda_graphs off");
+    REFUSE_IF(arena, layers && experts, "cuda_graphs=layers of experts is not predicted yet: use cuda_graphs %s",
+              cuda_graphs_names[CUDA_GRAPHS_LAYERS + GRAPHED_ATTENTION + GRAPHED_ROUTER]);
+    REFUSE_IF(arena, !layers && (parts & GRAPHED_ROUTER) && !experts,
+              "cuda_graphs=%s of %s, which has no router: moe cuda graph is only supported for MoE",
+              cuda_graphs_names[plan->cuda_graphs], model->name);
+    REFUSE_IF(arena, !layers && (parts & GRAPHED_MLP) && !dense,
+              "cuda_graphs=%s of %s: mlp cuda graph is only supported for dense layers, but not found in the model",
+              cuda_graphs_names[plan->cuda_graphs], model->name);
+    REFUSE_IF(arena, (parts & GRAPHED_ROUTER) && target_recompute_modules(target, plan) & RECOMPUTE_EXPERTS,
+              "moe recompute is not supported with moe_router CUDA graph: use recompute_modules without moe");
+    return NULL;
+}
+
 // arguments.py asserts it.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    (void)model;
+    const char *graphed = plan_graphed_parts(plan) ? refuse_parts(target, model, plan, arena) : NULL;
+    if (graphed) {
+        return graphed;
+    }
     if (plan->mesh.size[AXIS_SP] > 1) {
         const char *reason = refuse_sp(plan, arena);
         if (reason) {

@@ -128,6 +128,23 @@ static void write_stages(const ConfigJob *job, FILE *out) {
     fputs(split.loss ? "    cfg.model.account_for_loss_in_pipeline_split = True\n" : "", out);
 }
 
+// As scripts/performance/utils/overrides.py of v0.6.0 sets them.
+static void write_graphs(const ConfigJob *job, FILE *out) {
+    const bool whole = target_cuda_graphs(job->target, job->plan);
+    if (!whole && !plan_graphed_parts(job->plan)) {
+        return;
+    }
+    fprintf(out,
+            "    cfg.model.cuda_graph_impl = \"%s\"\n"
+            "    cfg.model.cuda_graph_modules = [",
+            whole ? "full_iteration" : "transformer_engine");
+    megatron_graphed(job->plan, "\"%s\"", ", \"%s\"", out);
+    fputs("]\n"
+          "    cfg.model.use_te_rng_tracker = cfg.rng.te_rng_tracker = True\n",
+          out);
+    PRINT_IF(whole, out, "    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False\n");
+}
+
 static void write_model(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP), pp = mesh_stages(&plan->mesh);
@@ -158,6 +175,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
                 "    cfg.model.cpu_offloading_num_layers = %d\n",
                 plan_offload_layers(plan, job->model->layers));
     }
+    write_graphs(job, out);
     if (plan->recompute == RECOMPUTE_FULL) {
         fprintf(out,
                 "    cfg.model.recompute_granularity = \"full\"\n"
@@ -242,7 +260,8 @@ const ExportFormat export_megatron_bridge = {
                EXPORT_BIT(ATTENTION_CUDNN) | EXPORT_FLASH, EXPORT_FUSED),
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
              PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
-             PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS) | PLAN_BIT(PLAN_LOSS),
+             PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS) | PLAN_BIT(PLAN_LOSS) |
+             PLAN_BIT(PLAN_CUDA_GRAPHS),
     .stages = true,
     .refuse = bridge_refuse,
     .notes = bridge_notes,

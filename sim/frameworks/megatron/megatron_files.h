@@ -10,6 +10,8 @@ extern const ImportFormat import_megatron;
 
 // The words of the modules that recompute=selective recomputes, the first and each further one by its format.
 void megatron_modules(const ConfigJob *job, const char *first, const char *next, FILE *out);
+// Likewise of the parts of layers that CUDA graphs replay; none where whole layers are.
+void megatron_graphed(const TrainPlan *plan, const char *first, const char *next, FILE *out);
 
 // ---- layers of the stages (megatron_stages.c)
 

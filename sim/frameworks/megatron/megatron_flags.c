@@ -27,6 +27,24 @@ void megatron_modules(const ConfigJob *job, const char *first, const char *next,
     }
 }
 
+// The router's part has what orders tokens for their exchange in it, as in all recipes that capture it.
+void megatron_graphed(const TrainPlan *plan, const char *first, const char *next, FILE *out) {
+    static const struct {
+        unsigned part;
+        const char *word;
+    } words[] = {{GRAPHED_ATTENTION, "attn"},
+                 {GRAPHED_MLP, "mlp"},
+                 {GRAPHED_ROUTER, "moe_router"},
+                 {GRAPHED_ROUTER, "moe_preprocess"}};
+    const unsigned parts = plan->cuda_graphs == CUDA_GRAPHS_LAYERS ? 0 : plan_graphed_parts(plan);
+    int written = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (parts & words[i].part) {
+            fprintf(out, written++ == 0 ? first : next, words[i].word);
+        }
+    }
+}
+
 static const char *megatron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
     REFUSE_IF(job->arena, job->plan->loss == LOSS_IN_PLACE,
@@ -175,6 +193,10 @@ static void write_training(const ConfigJob *job, FILE *out) {
     }
     if (target_cuda_graphs(job->target, plan)) {  // which need Transformer Engine's generators and no look at losses
         fputs("    --cuda-graph-impl full_iteration --te-rng-tracker --no-check-for-nan-in-loss-and-grad\n", out);
+    } else if (plan_graphed_parts(plan)) {
+        fputs("    --cuda-graph-impl transformer_engine --te-rng-tracker", out);
+        megatron_graphed(plan, " --cuda-graph-modules %s", " %s", out);
+        fputc('\n', out);
     }
     if (plan_keeps_layers(plan)) {
         fprintf(out, "    --recompute-granularity full --recompute-method block --recompute-num-layers %d\n",

@@ -53,6 +53,10 @@ static const Names names[M_KEY_COUNT] = {
     [M_GRAPHS] = {"--cuda-graph-impl", NULL},
     [M_LOSS_KERNEL] = {"--cross-entropy-loss-fusion", NULL},
     [M_LOSS_OF] = {"--cross-entropy-fusion-impl", NULL},
+    [M_GRAPHED] = {"--cuda-graph-modules", NULL},
+    [M_GRAPHED_BEFORE] = {"--cuda-graph-scope", NULL},  // its name until 2026-05
+    [M_GRAPHS_LOCAL] = {"--enable-cuda-graph", NULL},   // --cuda-graph-impl local and transformer_engine, once
+    [M_GRAPHS_EXTERNAL] = {"--external-cuda-graph", NULL},
     [M_EXPERTS] = {"--num-experts", "model.num_moe_experts"},
     [M_DISPATCHER] = {"--moe-token-dispatcher-type", NULL},
     [M_BACKEND] = {"--moe-flex-dispatcher-backend", NULL},
@@ -172,12 +176,12 @@ static const char *const bridge_sections[] = {
 
 // Of a model's provider, and no argument of Megatron-LM's.
 static const char *const of_provider[] = {
-    "pipeline_dtype params_dtype autocast_dtype moe_router_padding_for_fp8 vocab_size cuda_graph_scope",
+    "pipeline_dtype params_dtype autocast_dtype moe_router_padding_for_fp8 vocab_size",
     "should_pad_vocab gradient_accumulation_fusion transformer_impl apply_rope_fusion num_query_groups",
     "bias_activation_fusion bias_dropout_fusion masked_softmax_fusion use_te_rng_tracker init_method_std",
     "moe_permute_fusion moe_grouped_gemm high_priority_stream_groups",
-    "moe_router_force_load_balancing moe_hybridep_num_sms moe_a2a_overlap cuda_graph_modules context_parallel_size",
-    "freeze_vision_model freeze_vision_projection batch_p2p_comm cuda_graph_impl tp_only_amax_red",
+    "moe_router_force_load_balancing moe_hybridep_num_sms moe_a2a_overlap context_parallel_size",
+    "freeze_vision_model freeze_vision_projection batch_p2p_comm tp_only_amax_red",
     "moe_flex_dispatcher_num_sms overlap_p2p_comm",
     NULL};
 

@@ -344,16 +344,48 @@ static Status read_saved(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// Which parts of layers are captured, or, as its files once said it, whole micro-steps (cuda_graph_config.py,
+// transformer_config.py); none: whole layers.
+static GraphUse graphed(Import *import, MegatronKey key) {
+    static const struct {
+        const char *word;
+        unsigned part;
+    } words[] = {{"attn", GRAPHED_ATTENTION},
+                 {"mlp", GRAPHED_MLP},
+                 {"moe_router", GRAPHED_ROUTER},
+                 {"moe_preprocess", GRAPHED_ROUTER}};
+    const ConfigNode *node = import_at(import, megatron_key(import, key));
+    unsigned parts = 0;
+    for (int i = 0; i < word_count(node); i++) {
+        const char *word = word_at(node, i);
+        size_t at = 0;
+        if (strcmp(word, "full_iteration") == 0 || strcmp(word, "full") == 0) {
+            return word[4] == '_' ? CUDA_GRAPHS_ON : CUDA_GRAPHS_LAYERS;
+        }
+        while (at < sizeof words / sizeof words[0] && strcmp(words[at].word, word) != 0) {
+            at++;
+        }
+        FIND_IF(at == sizeof words / sizeof words[0], import, FINDING_UNMODELLED, megatron_key(import, key),
+                "%s is captured too: predicted without, your run needs less time where the host is slow", word);
+        parts |= at < sizeof words / sizeof words[0] ? words[at].part : 0;
+    }
+    return parts > 0 || word_count(node) == 0 ? (GraphUse)(CUDA_GRAPHS_LAYERS + parts) : CUDA_GRAPHS_TARGET;
+}
+
 static Status read_graphs(Import *import, Error *error) {
     const char *how = "none";
+    int local = 0, external = 0;
     TRY(megatron_word(import, M_GRAPHS, &how, error));
-    if (strcmp(how, "full_iteration") == 0) {
-        import->said.choice[PLAN_CUDA_GRAPHS] = CUDA_GRAPHS_ON;
-        import->target = megatron_is_bridge(import) ? import->target : "megatron@0.19";
-    } else if (strcmp(how, "none") != 0) {
-        import_find(import, FINDING_UNMODELLED, megatron_key(import, M_GRAPHS),
-                    "graphs of single layers: predicted without, your run needs less time where the host is slow");
+    TRY(megatron_bool(import, M_GRAPHS_LOCAL, &local, error));
+    TRY(megatron_bool(import, M_GRAPHS_EXTERNAL, &external, error));
+    const bool before = megatron_says(import, M_GRAPHED_BEFORE);
+    if (strcmp(how, "none") == 0 && !local && !external) {
+        return STATUS_OK;
     }
+    const bool whole = strcmp(how, "full_iteration") == 0;
+    import->said.choice[PLAN_CUDA_GRAPHS] =
+        (int)(whole ? CUDA_GRAPHS_ON : graphed(import, before ? M_GRAPHED_BEFORE : M_GRAPHED));
+    import->target = megatron_is_bridge(import) ? import->target : "megatron@0.19";
     return STATUS_OK;
 }
 
@@ -401,8 +433,8 @@ static Status read_sizes(Import *import, Error *error) {
 
 // Several values of a flag stand in one text there.
 static void split_values(Import *import, ConfigNode *node) {
-    static const char *const several[] = {"--recompute-modules", "--cp-comm-type",
-                                          "--hierarchical-context-parallel-sizes"};
+    static const char *const several[] = {"--recompute-modules", "--cp-comm-type", "--cuda-graph-modules",
+                                          "--cuda-graph-scope", "--hierarchical-context-parallel-sizes"};
     for (size_t i = 0; i < sizeof several / sizeof several[0] && node->kind == NODE_SCALAR; i++) {
         if (strcmp(node->key, several[i]) != 0 || !strchr(node->text, ' ')) {
             continue;

@@ -192,7 +192,13 @@ def read(path, world, root):
     named = [(key,) for key in ("--delay-wgrad-compute", "--rampup-batch-size", "--distribute-saved-activations")
              if getattr(args, key[2:].replace("-", "_"), None)]
     if args.cuda_graph_impl in ("local", "transformer_engine"):
-        named.append(("--cuda-graph-impl", "--enable-cuda-graph", "--external-cuda-graph"))
+        captured = [getattr(module, "name", module) for module in args.cuda_graph_modules or []]
+        parts = [part for part, module in (("attn", "attn"), ("mlp", "mlp"), ("router", "moe_router"))
+                 if module in captured]
+        values["cuda_graphs"] = "+".join(parts) or "layers"
+        named += [("--cuda-graph-modules", "--cuda-graph-scope")] if "moe" in captured else []
+    elif args.cuda_graph_impl == "full_iteration":
+        values["cuda_graphs"] = "on"
     return values, named, other
 
 

@@ -287,6 +287,8 @@ static const Choice of_megatron[] = {
      MEGATRON("--cross-entropy-loss-fusion")},
     {"--cross-entropy-fusion-impl", MEGATRON("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"), NULL},
     {"--cross-entropy-loss-fusion", MEGATRON("--cross-entropy-loss-fusion"), NULL},
+    {NULL, MEGATRON("--cuda-graph-impl transformer_engine --cuda-graph-modules attn"), MEGATRON("")},
+    {NULL, MEGATRON("--cuda-graph-impl local --cuda-graph-scope mlp"), MEGATRON("--cuda-graph-impl local")},
     {NULL, MEGATRON("--fp8-format hybrid --fp8-recipe mxfp8"), MEGATRON("--fp8-format hybrid")},
     {NULL, MEGATRON("--optimizer-cpu-offload"), MEGATRON("")},
     {NULL, MEGATRON("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2"),

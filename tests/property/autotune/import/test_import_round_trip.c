@@ -43,7 +43,7 @@ static void any_of_megatron(uint64_t *seed, const Target *target, TrainPlan *pla
     plan->attention = pick(seed, 2) ? ATTENTION_FLASH : ATTENTION_CUDNN;
     plan->fused = FUSED_FUSED;
     plan->zero = target->max_zero == 3 ? 3 : pick(seed, 2);
-    plan->cuda_graphs = newer && pick(seed, 4) == 0 ? CUDA_GRAPHS_ON : CUDA_GRAPHS_TARGET;
+    plan->cuda_graphs = newer && pick(seed, 3) == 0 ? (GraphUse)pick(seed, CUDA_GRAPHS_COUNT) : CUDA_GRAPHS_TARGET;
     plan->optimizer = newer ? optimizers[pick(seed, 3)] : OPTIMIZER_TARGET;
     const Offload offloads[] = {OFFLOAD_OPTIMIZER, OFFLOAD_ACTIVATIONS, OFFLOAD_NONE};
     plan->offload = offloads[pick(seed, 6) % 3];

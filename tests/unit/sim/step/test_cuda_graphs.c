@@ -1,6 +1,7 @@
 // Forward and backward replayed as CUDA graphs: host work saved, memory kept, which targets have them.
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "sim/cost/compute.h"
 #include "sim/frameworks/target_choices.h"
@@ -70,6 +71,51 @@ Test(cuda_graphs, of_a_whole_iteration_of_megatron_hold_no_more) {
     cr_expect_eq(held_gradients(&replayed), held_gradients(&issued));
 }
 
+// TransformerLayer._forward_attention and _forward_mlp (transformer_layer.py): attention from its norm to its sum, each
+// with backward. Collectives of gradients and the optimizer stay outside.
+Test(cuda_graphs, of_attention_leave_the_rest_to_the_host) {
+    const GraphUse attention = (GraphUse)(CUDA_GRAPHS_LAYERS + GRAPHED_ATTENTION);
+    const StepProgram replayed = lowered(&arena, request_of("megatron@0.19", attention));
+    const StepProgram issued = lowered(&arena, request_of("megatron@0.19", CUDA_GRAPHS_TARGET));
+    static const char *const inside[] = {"qkv", "attention", "attention out", "qkv wgrad", "attention out dgrad"};
+    static const char *const outside[] = {"gate up", "mlp down", "mlp down wgrad", "embed", "reduce gradients"};
+    int captured = 0;
+    cr_assert_eq(replayed.task_count, issued.task_count);
+    for (int32_t i = 0; i < replayed.task_count; i++) {
+        const char *name = replayed.tasks[i].name;
+        const double host_s = task_host_s(replayed.target, &replayed.plan, &replayed.tasks[i]);
+        const double own_s = task_host_s(issued.target, &issued.plan, &issued.tasks[i]);
+        cr_expect(host_s == 0 || host_s == own_s, "%s", name);
+        captured += host_s == 0 && own_s > 0;
+        for (size_t k = 0; k < sizeof inside / sizeof inside[0]; k++) {
+            cr_expect(strcmp(name, inside[k]) != 0 || host_s == 0, "%s", name);
+            cr_expect(strcmp(name, outside[k]) != 0 || host_s == own_s, "%s", name);
+        }
+    }
+    cr_expect_gt(captured, 5);
+}
+
+// _forward_mlp up to MoELayer.router(): the products of experts and their exchange, whose sizes differ from step to
+// step, are not in it.
+Test(cuda_graphs, of_the_router_leave_experts_to_the_host) {
+    LoweredRequest request = request_of("megatron@0.19", (GraphUse)(CUDA_GRAPHS_LAYERS + GRAPHED_ROUTER));
+    request.model = "tiny-moe";
+    request.mesh = "dp_shard=4,ep=4";
+    const StepProgram program = lowered(&arena, request);
+    int captured = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        const double host_s = task_host_s(program.target, &program.plan, task);
+        const bool routes = task->kind == TASK_ROUTE || task->kind == TASK_ROUTE_BACKWARD;
+        const bool moves = task->kind == TASK_GROUPED_GEMM || task->kind == TASK_ALL_TO_ALL ||
+                           task->kind == TASK_PERMUTE || task->kind == TASK_ATTENTION;
+        cr_expect(!routes || host_s == 0, "%s", task->name);
+        cr_expect(!moves || host_s > 0, "%s", task->name);
+        captured += routes;
+    }
+    cr_expect_gt(captured, 1);
+}
+
 static const char *reason_of(const char *name, const char *mesh, GraphUse graphs, const Target **target,
                              TrainPlan *plan) {
     Error error = {0};
@@ -119,4 +165,20 @@ Test(cuda_graphs, its_own_value_said_is_the_plan_of_nothing_said) {
     cr_expect_null(reason_of("torchtitan@0.3", "dp_shard=4", CUDA_GRAPHS_ON, &target, &plan));
     cr_expect_eq(plan.cuda_graphs, CUDA_GRAPHS_TARGET);
     cr_expect_eq(target_told(target, &plan, PLAN_CUDA_GRAPHS), CUDA_GRAPHS_ON);
+}
+
+// They need no memory of a whole pipeline, and transformer_config.py refuses what has no such part.
+Test(cuda_graphs, of_parts_go_with_stages_and_are_refused_where_there_is_no_such_part) {
+    const Target *target;
+    TrainPlan plan;
+    const GraphUse mlp = (GraphUse)(CUDA_GRAPHS_LAYERS + GRAPHED_MLP);
+    const GraphUse router = (GraphUse)(CUDA_GRAPHS_LAYERS + GRAPHED_ATTENTION + GRAPHED_ROUTER);
+    cr_expect_null(reason_of("megatron@0.19", "pp=2,dp_shard=2", mlp, &target, &plan));
+    cr_expect_eq(plan.cuda_graphs, mlp);
+    cr_expect_eq(target_told(target, &plan, PLAN_CUDA_GRAPHS), (int)mlp);
+    cr_expect_null(reason_of("megatron@0.19", "dp_shard=4", CUDA_GRAPHS_LAYERS, &target, &plan));
+    cr_expect_str_eq(reason_of("megatron@0.19", "dp_shard=4", router, &target, &plan),
+                     "cuda_graphs=attn+router of tiny, which has no router: moe cuda graph is only supported for MoE");
+    cr_expect_str_eq(reason_of("torchtitan@0.3", "dp_shard=4", mlp, &target, &plan),
+                     "torchtitan@0.3 has no switch for cuda_graphs=mlp: use cuda_graphs target");
 }
