@@ -86,8 +86,8 @@ typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_IN_PLACE,
 
 // What is captured once and replayed, so that the host launches none of its operations. ON: forward and backward.
 // LAYERS: each layer by itself; from there on these parts of each layer (Megatron-core's cuda_graph_modules): attention
-// with its norm, a dense layer's MLP, a layer of experts up to its router, with its shared expert. TARGET: as the target
-// does it by itself (target_cuda_graphs).
+// with its norm, a dense layer's MLP, a layer of experts up to its router and its shared expert. TARGET: as the
+// target does it by itself (target_cuda_graphs).
 typedef enum { GRAPHED_ATTENTION = 1, GRAPHED_MLP = 2, GRAPHED_ROUTER = 4, GRAPHED_SETS = 8 } GraphedParts;
 typedef enum {
     CUDA_GRAPHS_TARGET,

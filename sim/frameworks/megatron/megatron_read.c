@@ -347,27 +347,19 @@ static Status read_saved(Import *import, Error *error) {
 // Which parts of layers are captured, or, as its files once said it, whole micro-steps (cuda_graph_config.py,
 // transformer_config.py); none: whole layers.
 static GraphUse graphed(Import *import, MegatronKey key) {
-    static const struct {
-        const char *word;
-        unsigned part;
-    } words[] = {{"attn", GRAPHED_ATTENTION},
-                 {"mlp", GRAPHED_MLP},
-                 {"moe_router", GRAPHED_ROUTER},
-                 {"moe_preprocess", GRAPHED_ROUTER}};
+    static const char *const words[] = {"attn", "mlp", "moe_router", "moe_preprocess"};
+    static const unsigned parts_of[] = {GRAPHED_ATTENTION, GRAPHED_MLP, GRAPHED_ROUTER, GRAPHED_ROUTER};
     const ConfigNode *node = import_at(import, megatron_key(import, key));
     unsigned parts = 0;
     for (int i = 0; i < word_count(node); i++) {
         const char *word = word_at(node, i);
-        size_t at = 0;
+        const int at = text_index(words, sizeof words / sizeof words[0], word);
         if (strcmp(word, "full_iteration") == 0 || strcmp(word, "full") == 0) {
             return word[4] == '_' ? CUDA_GRAPHS_ON : CUDA_GRAPHS_LAYERS;
         }
-        while (at < sizeof words / sizeof words[0] && strcmp(words[at].word, word) != 0) {
-            at++;
-        }
-        FIND_IF(at == sizeof words / sizeof words[0], import, FINDING_UNMODELLED, megatron_key(import, key),
+        FIND_IF(at < 0, import, FINDING_UNMODELLED, megatron_key(import, key),
                 "%s is captured too: predicted without, your run needs less time where the host is slow", word);
-        parts |= at < sizeof words / sizeof words[0] ? words[at].part : 0;
+        parts |= at < 0 ? 0 : parts_of[at];
     }
     return parts > 0 || word_count(node) == 0 ? (GraphUse)(CUDA_GRAPHS_LAYERS + parts) : CUDA_GRAPHS_TARGET;
 }
@@ -383,8 +375,8 @@ static Status read_graphs(Import *import, Error *error) {
         return STATUS_OK;
     }
     const bool whole = strcmp(how, "full_iteration") == 0;
-    import->said.choice[PLAN_CUDA_GRAPHS] =
-        (int)(whole ? CUDA_GRAPHS_ON : graphed(import, before ? M_GRAPHED_BEFORE : M_GRAPHED));
+    const GraphUse use = whole ? CUDA_GRAPHS_ON : graphed(import, before ? M_GRAPHED_BEFORE : M_GRAPHED);
+    import->said.choice[PLAN_CUDA_GRAPHS] = (int)use;
     import->target = megatron_is_bridge(import) ? import->target : "megatron@0.19";
     return STATUS_OK;
 }

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Written by ndtune 0.1.0 for Megatron-LM (its main branch of 2026-08).
+# Mesh: dp_shard=16,ep=8, 16 ranks on 2 nodes of box (8 each).
+# Batch: 64 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 16 x accumulation 4.
+# Predicted (80 % interval; no measured run of megatron 0.19; 96 of other versions, none on ; none with experts: their part is a guess): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+#   Predicted for megatron@0.19 on the model mixtral-8x7b: bf16, recompute none, attention cudnn, kernels fused.
+# Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: bash megatron.sh  # in Megatron-LM, with DATA_PATH and TOKENIZER_MODEL set
+# Made by: ndtune export --as 'it'
+set -euo pipefail
+export CUDA_DEVICE_MAX_CONNECTIONS=1  # the order of tp's collectives and GEMMs
+
+MODEL=(
+    --use-mcore-models --transformer-impl transformer_engine
+    --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336
+    --num-attention-heads 32 --group-query-attention --num-query-groups 8 --kv-channels 128
+    --max-position-embeddings 32768 --seq-length 4096
+    --normalization RMSNorm --norm-epsilon 1e-05
+    --position-embedding-type rope --rotary-base 1000000
+    --attention-dropout 0 --hidden-dropout 0
+    --swiglu
+    --disable-bias-linear
+    --untie-embeddings-and-output-weights
+    --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 14336
+    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type alltoall
+    --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 1e-2
+)
+PARALLELISM=(
+    --tensor-model-parallel-size 1 --context-parallel-size 1 --pipeline-model-parallel-size 1
+    --expert-model-parallel-size 8 --expert-tensor-parallel-size 1
+    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
+)
+TRAINING=(
+    --micro-batch-size 1 --global-batch-size 64 --train-iters 100  # and your learning rate
+    --attention-backend fused
+    --bf16
+    --cuda-graph-impl transformer_engine --te-rng-tracker --cuda-graph-modules attn moe_router moe_preprocess
+)
+DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer --tokenizer-model "$TOKENIZER_MODEL")
+
+torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 pretrain_gpt.py \
+    "${MODEL[@]}" "${PARALLELISM[@]}" "${TRAINING[@]}" "${DATA[@]}"
