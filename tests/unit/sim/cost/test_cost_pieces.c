@@ -352,7 +352,6 @@ Test(cost_pieces, flexattention_that_nothing_compiles_moves_all_scores_whatever_
     cr_expect_float_eq(backward.memory_s, causal.memory_s * 106 / 84, 1e-12);
 }
 
-<<<<<<< HEAD
 // 10 bytes a bf16 logit. The kernels that move 6 of them take 0.27 ns of a multiprocessor: with an H100's 132 and 2.98
 // TB/s 2.05 ps for 2.01, with as many and twice that memory 2.05 for 1.01.
 Test(cost, a_loss_in_place_is_bound_by_instructions_where_memory_is_fast) {
@@ -372,7 +371,8 @@ Test(cost, a_loss_in_place_is_bound_by_instructions_where_memory_is_fast) {
         chip->memory_bytes_per_s *= 2;
     }
     cr_expect_gt(traffic_issue_s(chip, &target, &in_place, &task), 0.5e-3);
-=======
+}
+
 // Its PR 3523: 311.3 us of a GB200's host for three products in bf16, 440.9 in mxfp8; torch's takes 37.08 (issue 2053).
 Test(cost, products_of_transformer_engine_cost_the_host_several_operations) {
     const Target plain = {.runtime = {.host_s_per_op = 37.08e-6}};
@@ -384,5 +384,4 @@ Test(cost, products_of_transformer_engine_cost_the_host_several_operations) {
     cr_expect_lt(task_host_s(&plain, &plan, &product), 311.3e-6 / 3);
     product.dtype = DTYPE_FP8;
     cr_expect_float_eq(task_host_s(&layers, &plan, &product), 440.9e-6 / 3, 1e-12);
->>>>>>> 772a1631 (cost: Count what Transformer Engine's linear layers cost the host)
 }
