@@ -3,7 +3,8 @@
 
 Its repository calls them collected with Megatron-DeepSpeed. Compared here with src/predictor.py and trace/a100, which
 its simulator adds up: kernels and gaps of a traced step of one layer for each hidden size, tp and micro-batch, layers
-times micro-batches, and all-reduces from a table. The file on several nodes shows nothing of the kind.
+times micro-batches, and all-reduces from a table. So they come apart: the last lines are what a layer takes. The file
+on several nodes shows nothing of the kind.
 """
 import collections
 import csv
@@ -39,6 +40,23 @@ def reduced_ns(size, ranks, tables):
     return megabytes / (tables[ranks][1024][1] * 1024) * 1e9
 
 
+def layer_us(steps, tables):
+    """A layer's kernels and gaps, both ways, by hidden size, tp and micro-batch: the step less its all-reduces and what
+    comes once a step, of 24 layers less that of 12."""
+    alone = {}
+    for (hidden, tp, micro, pp, layers, dp, count), step_ns in steps.items():
+        if pp == 1:
+            each_ns = reduced_ns(2 * micro * TOKENS * hidden, tp, tables)
+            once_ns = reduced_ns(gradient_bytes(hidden, layers, tp), dp, tables)
+            alone[hidden, tp, micro, layers, count] = step_ns - once_ns - 4 * count * layers * each_ns
+
+    def twice(hidden, tp, micro, layers):
+        once_ns = 2 * alone[hidden, tp, 1, layers, 2] - alone[hidden, tp, 1, layers, 4]
+        return alone[hidden, tp, micro, layers, 2] - once_ns
+
+    return {key: (twice(*key, 24) - twice(*key, 12)) / 2 / 12 / 1e3 for key in sorted({key[:3] for key in alone})}
+
+
 def main():
     tables = {ranks: table(ranks) for ranks in (2, 4, 8)}
     steps = {}
@@ -67,6 +85,14 @@ def main():
             triples += 1
             straight += abs((of[b] - of[a]) / (b - a) - (of[c] - of[b]) / (c - b)) < 1
     print(f"triples that differ in micro-batches alone: {straight} of {triples} lie on a line, within 1 ns")
+
+    layer = layer_us(steps, tables)
+    print("a layer of 1, 2, 4 and 8 sequences, us; of one more, and the gaps that are left of each:")
+    for hidden, tp in sorted({key[:2] for key in layer}):
+        of = {micro: layer[hidden, tp, micro] for micro in (1, 2, 4, 8)}
+        more = (of[8] - of[4]) / 4
+        gaps = ", ".join(f"{us - micro * more:.0f}" for micro, us in of.items())
+        print(f"hidden {hidden}, tp {tp}: {', '.join(f'{us:.0f}' for us in of.values())}; {more:.0f}; {gaps}")
 
 
 main()
