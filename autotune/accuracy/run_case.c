@@ -89,13 +89,13 @@ static bool is_recipe_graph(const RunRow *row) {
            strcmp(row->date, whole_graphs_since) >= 0;
 }
 
-// CUDA graphs of whole micro-steps, or of parts of layers in Megatron-core's words for them, joined by +.
+// CUDA graphs of whole micro-steps, of layers, or of their parts in Megatron-core's words or the plan's, joined by +.
 static GraphUse graphs_of(const RunRow *row) {
     static const char *const on[] = {"1", "on", "full", "full_iteration"}, *const off[] = {"0", "off", "none"};
     static const struct {
         const char *word;
         unsigned part;
-    } parts[] = {{"attn", GRAPHED_ATTENTION}, {"mlp", GRAPHED_MLP}, {"moe_router", GRAPHED_ROUTER}};
+    } parts[] = {{"attn", GRAPHED_ATTENTION}, {"mlp", GRAPHED_MLP}, {"router", GRAPHED_ROUTER}};
     const char *word = row->plan_word[PLAN_CUDA_GRAPHS];
     unsigned captured = 0;
     if (text_index(on, sizeof on / sizeof on[0], word) >= 0 || (word[0] == '\0' && is_recipe_graph(row))) {
@@ -104,7 +104,7 @@ static GraphUse graphs_of(const RunRow *row) {
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         captured |= strstr(word, parts[i].word) ? parts[i].part : 0;
     }
-    return captured                                                 ? (GraphUse)(CUDA_GRAPHS_LAYERS + captured)
+    return captured || strcmp(word, "layers") == 0                  ? (GraphUse)(CUDA_GRAPHS_LAYERS + captured)
            : text_index(off, sizeof off / sizeof off[0], word) >= 0 ? CUDA_GRAPHS_OFF
                                                                     : CUDA_GRAPHS_TARGET;
 }
