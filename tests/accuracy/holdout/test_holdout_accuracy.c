@@ -100,9 +100,10 @@ static void check_tuned(Tuned kind, int count, double median, double p90) {
 }
 
 // Tuned Megatron stacks of 2024 and 2025 in fp8, scored apart: 3.7 % in the middle when first predicted. Recorded anew
-// on 2026-11-28, as those in mxfp8 and MLPerf's: they have the loss that their recipes run (RESULTS.md).
+// on 2026-11-28, as those in mxfp8 and MLPerf's: they have the loss that their recipes run, and those
+// of 2024 the attention (RESULTS.md).
 Test(holdout_runs, tuned_stacks_stay_near_their_first_score) {
-    check_tuned(TUNED_OTHER, 12, 0.05, 0.12);
+    check_tuned(TUNED_OTHER, 12, 0.06, 0.12);
 }
 
 // 7.9 and 10.5 % when first predicted.

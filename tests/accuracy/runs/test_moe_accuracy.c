@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/accuracy.h"
+#include "sim/frameworks/framework.h"
 
 static Arena arena;
 static Accuracy accuracy;
@@ -70,5 +71,27 @@ Test(runs_of_experts, step_times_are_within_the_stated_errors) {
         {"torchtitan", DTYPE_BF16, false, 0.21, 0.345}, {"torchtitan", DTYPE_BF16, true, 0.295, 0.305}};
     for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
         check_stated(&stated[i]);
+    }
+}
+
+Test(runs_of_experts, what_is_said_of_each_framework_is_what_the_runs_say) {
+    static const char *const names[] = {"megatron", "torchtitan"};
+    for (size_t f = 0; f < sizeof names / sizeof names[0]; f++) {
+        const MeasuredExperts *said = &framework_of(names[f])->experts;
+        double *errors = ARENA_ARRAY(&arena, double, accuracy.runs.count);
+        double *sizes = ARENA_ARRAY(&arena, double, accuracy.runs.count);
+        int n = 0;
+        for (int i = 0; i < accuracy.runs.count; i++) {
+            if (!accuracy.cases[i].skipped && strcmp(accuracy.cases[i].request.target->name, names[f]) == 0) {
+                errors[n] = accuracy_step_error(&accuracy.cases[i]);
+                sizes[n] = fabs(errors[n]);
+                n++;
+            }
+        }
+        cr_assert_eq(n, said->runs, "%s: %d", names[f], n);
+        qsort(errors, (size_t)n, sizeof *errors, compare_numbers);
+        qsort(sizes, (size_t)n, sizeof *sizes, compare_numbers);
+        cr_expect_float_eq(errors[n / 2], said->bias, 0.01, "%s: bias %.3f", names[f], errors[n / 2]);
+        cr_expect_float_eq(sizes[n / 2], said->error, 0.01, "%s: error %.3f", names[f], sizes[n / 2]);
     }
 }

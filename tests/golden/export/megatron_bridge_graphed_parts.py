@@ -29,6 +29,7 @@ def config():
     cfg.model.context_parallel_size = 1
     cfg.model.pipeline_model_parallel_size = 1
     cfg.model.attention_backend = AttnBackend.fused
+    cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.cuda_graph_impl = "transformer_engine"
     cfg.model.cuda_graph_modules = ["mlp"]
     cfg.model.use_te_rng_tracker = cfg.rng.te_rng_tracker = True
