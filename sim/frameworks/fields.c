@@ -133,7 +133,6 @@ static const TargetField fields[] = {
     NEWER(sums_by_product),
     NEWER(reference_attention),
     NEWER(slices_messages),
-    NEWER(runtime.norm_upcasts),
     NEWER(runtime.strided_rotary),
     NEWER(runtime.loss_by_row),
     // How its runs are published, what it takes and may be asked for, and words.

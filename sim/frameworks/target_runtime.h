@@ -19,7 +19,6 @@ typedef struct TargetRuntime {
     double memory_passes;     // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     const char *cudnn_since;      // its runs since that date have SDPA pick cuDNN's kernel first; NULL = never
-    bool norm_upcasts;            // eager, RMSNorm is of operations: its input in fp32 is kept, and that normalized
     bool strided_rotary;          // eager, queries and keys are turned once heads are before tokens
     bool loss_by_row;          // eager, the loss is PyTorch's log_softmax, which reads each row of logits several times
     double bucket_parameters;  // that one collective of gradients or weights moves, at least; 0 = a unit's

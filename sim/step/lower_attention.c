@@ -222,7 +222,7 @@ static QkNormRefs qk_norm_refs(Lowering *lowering, const int32_t tensors[UNIT_CO
     const Dims *d = &lowering->dims;
     const int64_t norms = lowering->model->qk_norm == QK_NORM_HEAD ? d->heads + d->kv_heads : 2;
     return (QkNormRefs){op_whole(lowering, tokens_by(lowering, "qk_before_norm", d->q_width + d->k_width)),
-                        norm_statistics(lowering, "qk_rstd", d->tokens * norms, d->tokens * (d->q_width + d->k_width)),
+                        op_whole(lowering, row_statistics(lowering, "qk_rstd", d->tokens * norms)),
                         unit_slice(lowering, tensors[UNIT_LAYER], "q_norm", "q_norm"),
                         unit_slice(lowering, tensors[UNIT_LAYER], "k_norm", "k_norm")};
 }

@@ -82,8 +82,7 @@ static LatentNorm kv_norm(const Lowering *lowering) {
 }
 
 static void norm_latent(Lowering *lowering, const LatentNorm *norm, int32_t x, int32_t y) {
-    const int64_t tokens = lowering->dims.tokens;
-    const OpRef rstd = norm_statistics(lowering, norm->statistics, tokens, tokens * norm->cols);
+    const OpRef rstd = op_whole(lowering, row_statistics(lowering, norm->statistics, lowering->dims.tokens));
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_RMSNORM, PHASE_FORWARD, "latent norm");
     op_size(op, lowering->dims.tokens, norm->cols);
     op->task.stride = norm->stride;
@@ -94,8 +93,7 @@ static void norm_latent(Lowering *lowering, const LatentNorm *norm, int32_t x, i
 
 static void norm_latent_backward(Lowering *lowering, const LatentNorm *norm, int32_t dy, int32_t x, int32_t dx,
                                  Access dx_access) {
-    const int64_t tokens = lowering->dims.tokens;
-    const OpRef rstd = norm_statistics(lowering, norm->statistics, tokens, tokens * norm->cols);
+    const OpRef rstd = op_whole(lowering, row_statistics(lowering, norm->statistics, lowering->dims.tokens));
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_RMSNORM_BACKWARD, PHASE_BACKWARD, "latent norm backward");
     op_size(op, lowering->dims.tokens, norm->cols);
     op->task.stride = norm->stride;

@@ -234,16 +234,9 @@ Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char 
     return (Norm){unit, weight, lowering->model->norm_bias ? bias : NULL, statistics};
 }
 
-OpRef norm_statistics(Lowering *lowering, const char *name, int64_t rows, int64_t elements) {
-    const bool upcasts = lowering->target->runtime.norm_upcasts && lowering->plan->fused == FUSED_EAGER;
-    return op_whole(lowering, row_statistics(lowering, name, rows + (upcasts ? elements : 0)));
-}
-
-static OpRef statistics_of(Lowering *lowering, const Norm *norm) {
-    const int64_t tokens = lowering->dims.tokens_between;
-    return lowering->model->norm == NORM_LAYER
-               ? op_whole(lowering, row_statistics(lowering, norm->statistics, 2 * tokens))
-               : norm_statistics(lowering, norm->statistics, tokens, tokens * lowering->dims.hidden);
+static OpRef norm_statistics(Lowering *lowering, const Norm *norm) {
+    const int64_t per_row = lowering->model->norm == NORM_LAYER ? 2 : 1;
+    return op_whole(lowering, row_statistics(lowering, norm->statistics, per_row * lowering->dims.tokens_between));
 }
 
 static OpRef slice_of(const Lowering *lowering, const int32_t tensors[UNIT_COUNT], int unit, const char *slice) {
@@ -252,7 +245,7 @@ static OpRef slice_of(const Lowering *lowering, const int32_t tensors[UNIT_COUNT
 
 Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y) {
     const bool layer = lowering->model->norm == NORM_LAYER;
-    const OpRef statistics = statistics_of(lowering, norm);
+    const OpRef statistics = norm_statistics(lowering, norm);
     Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM : TASK_RMSNORM,
                     section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD, "norm");
     op_size(op, lowering->dims.tokens_between, lowering->dims.hidden);
@@ -267,7 +260,7 @@ Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int
 
 void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands) {
     const bool layer = lowering->model->norm == NORM_LAYER;
-    const OpRef statistics = statistics_of(lowering, norm);
+    const OpRef statistics = norm_statistics(lowering, norm);
     Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM_BACKWARD : TASK_RMSNORM_BACKWARD, PHASE_BACKWARD,
                     "norm backward");
     op_size(op, lowering->dims.tokens_between, lowering->dims.hidden);

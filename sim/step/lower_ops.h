@@ -46,10 +46,6 @@ int32_t gradient_stream(Lowering *lowering);
 bool gradients_apart(const Lowering *lowering);  // each layer has its own slot of the gradient stream
 OpRef gradient_at(Lowering *lowering, int index);
 int32_t row_statistics(Lowering *lowering, const char *name, int64_t rows);
-// Of an RMSNorm. Of PyTorch's operations one by one (transformers' modeling_llama.py, LlamaRMSNorm) pow and the product
-// with rstd keep the input in fp32, the product with the weight what was normalized: as large as the input, which
-// stands for it.
-OpRef norm_statistics(Lowering *lowering, const char *name, int64_t rows, int64_t elements);
 Phase layer_phase(Section section);  // forward, or that of all other sections of a layer: backward
 void op_size(Op *op, int64_t rows, int64_t cols);
 // from -> to, rows x cols without gaps.

@@ -27,9 +27,9 @@ static const TargetVersion deepspeed_0_19 = {
         SET(tp_flavour, TP_AR),                                         // autotp_size
         SET(reduce_dtype_bf16, DTYPE_BF16), SET(shard_copies, true),    // bucket copies
         SET(backward_prefetch, true), SET(max_zero, 3),
-        SET(zero_stages, 1u << 1 | 1u << 2 | 1u << 3),                      // zero_optimization.stage
-        SET(reshards_near, true),                                           // zero_hpz_partition_size
-        SET(default_fused, FUSED_EAGER), SET(runtime.norm_upcasts, true),   // of transformers' models
+        SET(zero_stages, 1u << 1 | 1u << 2 | 1u << 3),  // zero_optimization.stage
+        SET(reshards_near, true),                       // zero_hpz_partition_size
+        SET(default_fused, FUSED_EAGER),
         SET(offloads, 1u << OFFLOAD_OPTIMIZER | 1u << OFFLOAD_PARAMETERS),  // runtime/zero/offload_config.py
         SET(runtime.step_fixed_s, 20e-3),  // estimated between accelerate's and fsdp1's
         SET(runtime.loss_by_row, true),

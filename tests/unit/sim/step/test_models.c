@@ -338,20 +338,3 @@ Test(models, act_of_gate_is_kept_where_the_activation_is_written_out_whatever_ma
     cr_expect_eq(bytes_of(&fused, "activation_values"), 0);
     arena_free(&arena);
 }
-
-// 4 B of the input in fp32 and 2 B normalized; a kernel needs the input, 2 B, and a number per token.
-Test(models, an_eager_norm_of_transformers_keeps_its_input_in_fp32_as_well) {
-    Arena arena = {0};
-    const int64_t tokens = 64;
-    const struct {
-        const char *target;
-        bool upcasts;
-    } cases[] = {{"accelerate", true}, {"deepspeed", true}, {"torchtitan", false}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const LoweredRequest request = {.target = cases[i].target, .mesh = "dp_shard=2", .bf16 = true, .eager = true};
-        const StepProgram program = lowered(&arena, request);
-        const int64_t kept = cases[i].upcasts ? 1 + program.model.hidden : 1;
-        cr_expect_eq(bytes_of(&program, "attention_rstd"), 4 * tokens * kept, "%s", cases[i].target);
-    }
-    arena_free(&arena);
-}
