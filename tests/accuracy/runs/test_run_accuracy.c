@@ -76,8 +76,9 @@ typedef struct Bound {
 } Bound;
 
 // nanotron's were 0.05 and 0.32 while its host time, and a share of its layers' time that nothing explained, were
-// fitted to it alone, and 0.34 while its reductions in stage 1 were DDP's, which its code does not have; accelerate's were 0.025 and 0.15 and fsdp1's 0.03 and 0.12 while Oumi's runs, on which nothing is
-// fitted, counted as fsdp1's (RESULTS.md).
+// fitted to it alone, and 0.34 while its reductions in stage 1 were DDP's, which its code does not have; accelerate's
+// were 0.025 and 0.15 and fsdp1's 0.03 and 0.12 while Oumi's runs, on which nothing is fitted, counted as fsdp1's
+// (RESULTS.md).
 static const Bound bounds[] = {{"accelerate", 0.03, 0.13, 0.85},
                                {"fsdp1", 0.025, 0.085, 0.85},
                                {"megatron", 0.05, 0.17, 0.8},

@@ -1,0 +1,92 @@
+// What the code that a row ran did and its columns do not say: read in recipes and sources at the commits that rows are
+// cited from, by date where code changed. Nothing here looks at an id.
+
+#include "autotune/accuracy/run_labels.h"
+
+#include <string.h>
+
+#include "sim/base/text.h"
+
+// A source that describes its kernels without mentioning a compiler was not compiled, whatever the target's recipes do.
+bool row_says_uncompiled(const RunRow *row) {
+    const char *said = row->compiled_or_fused;
+    return row->plan_word[PLAN_FUSED][0] == '\0' && said && said[0] != '\0' && !strstr(said, "compile") &&
+           !strstr(said, "inductor");
+}
+
+// Training with Megatron Core in fp8 gathers weights in fp8 and reduces gradients in bf16, which rows seldom state:
+// recipes of NeMo and Megatron-Bridge (fp8_param_gather; grad_reduce_in_fp32 false in those with published figures),
+// Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh, NVIDIA's MLPerf submissions (pretrain.py). Runs of NeMo
+// before 25.04 do not show it. With a scale for every 32 elements weights travel in bf16, through the gradient buffer
+// (reuse_grad_buf_for_mxfp8_param_ag).
+static const char fp8_weights_since[] = "2025-05";
+
+bool row_is_fp8_recipe(const RunRow *row, const Target *target) {
+    return target->reduces_often_bf16 && strcmp(row->plan_word[PLAN_PRECISION], "fp8") == 0 &&
+           (row->date[0] == '\0' || strcmp(row->date, fp8_weights_since) >= 0);
+}
+
+// Among the kernels that a source names, Liger's stand for its fused loss too, unless a column says otherwise.
+bool row_says_liger(const RunRow *row) {
+    return row->plan_word[PLAN_LOSS][0] == '\0' && row->compiled_or_fused && strstr(row->compiled_or_fused, "liger");
+}
+
+static bool is_of_bridge(const RunRow *row) {
+    return row->source_locator && strstr(row->source_locator, "Megatron-Bridge@");
+}
+
+// Megatron-Bridge's summary prints shapes; that tp's collectives overlap products is in its recipes of 70B and 405B
+// and none of its tables, so its rows say 0: tp_comm_overlap True in recipes/llama/llama3.py, which
+// scripts/performance/configs/llama turns off for nvfp4 only, read at the commits that the rows are cited from
+// (d8348845d to 693ad1b0c). Its recipes of experts have no tp.
+bool row_has_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan) {
+    return is_of_bridge(row) && row->experts.count == 0 && strstr(row->precision, "NVFP4") == NULL &&
+           target->tp_overlap_exposed > 0 && plan->mesh.size[AXIS_TP] > 1;
+}
+
+// It pretrains every model there with Transformer Engine's loss: cross_entropy_fusion_impl "te" in
+// scripts/performance/configs/*/*_llm_pretrain.yaml (v0.1.0rc3), utils/helpers.py (v0.2.0) and utils/overrides.py
+// (v0.3.0 to 693ad1b0c), with cross_entropy_loss_fusion of models/gpt_provider.py; recipes of adapters switch it off.
+bool row_has_recipe_loss(const RunRow *row, const Target *target, const TrainPlan *plan) {
+    return is_of_bridge(row) && row->plan_word[PLAN_LOSS][0] == '\0' && plan->finetune == FINETUNE_FULL &&
+           (target->losses_by_call & LOSS_BIT(LOSS_IN_PLACE));
+}
+
+// Before its 2.2 (2025-04-03) Transformer Engine has no per-tensor scale but the delayed one: common/recipe/__init__.py
+// gets Float8CurrentScaling there.
+static const char current_scales_since[] = "2025-04-03";
+
+bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan) {
+    return target->fp8_flavour == FP8_TRANSFORMER_ENGINE && plan->fp8_recipe == FP8_TENSORWISE &&
+           row->date[0] != '\0' && strcmp(row->date, current_scales_since) < 0;
+}
+
+// Since that month's container Megatron-Bridge's recipes of experts in mxfp8 on racks of GB200 and GB300 capture whole
+// micro-steps (cuda_graph_impl full_iteration: scripts/performance/configs at 693ad1b0c, perf_recipes of v0.6.0), which
+// its tables do not print; what they captured before is in the column.
+static const char whole_graphs_since[] = "2026-06";
+
+static bool is_recipe_graph(const RunRow *row) {
+    return is_of_bridge(row) && row->experts.count > 0 && strstr(row->plan_word[PLAN_FP8_RECIPE], "mx") &&
+           strncmp(row->cluster, "gb", 2) == 0 && strcmp(row->date, whole_graphs_since) >= 0;
+}
+
+// CUDA graphs of whole micro-steps, of layers, or of their parts in Megatron-core's words or the plan's, joined by +.
+GraphUse row_graphs(const RunRow *row) {
+    static const char *const on[] = {"1", "on", "full", "full_iteration"}, *const off[] = {"0", "off", "none"};
+    static const struct {
+        const char *word;
+        unsigned part;
+    } parts[] = {{"attn", GRAPHED_ATTENTION}, {"mlp", GRAPHED_MLP}, {"router", GRAPHED_ROUTER}};
+    const char *word = row->plan_word[PLAN_CUDA_GRAPHS];
+    unsigned captured = 0;
+    if (text_index(on, sizeof on / sizeof on[0], word) >= 0 || (word[0] == '\0' && is_recipe_graph(row))) {
+        return CUDA_GRAPHS_ON;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        captured |= strstr(word, parts[i].word) ? parts[i].part : 0;
+    }
+    return captured || strcmp(word, "layers") == 0                  ? (GraphUse)(CUDA_GRAPHS_LAYERS + captured)
+           : text_index(off, sizeof off / sizeof off[0], word) >= 0 ? CUDA_GRAPHS_OFF
+                                                                    : CUDA_GRAPHS_TARGET;
+}

@@ -1,0 +1,17 @@
+// What the code of a run did beyond the columns of its row, and what its words mean.
+
+#pragma once
+
+#include "autotune/accuracy/run_file.h"
+#include "sim/frameworks/target.h"
+#include "sim/plan/plan.h"
+
+GraphUse row_graphs(const RunRow *row);
+bool row_says_uncompiled(const RunRow *row);
+bool row_says_liger(const RunRow *row);
+
+// What recipes set, and what the libraries of the row's date had.
+bool row_is_fp8_recipe(const RunRow *row, const Target *target);
+bool row_has_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan);
+bool row_has_recipe_loss(const RunRow *row, const Target *target, const TrainPlan *plan);
+bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan);
