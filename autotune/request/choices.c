@@ -229,7 +229,7 @@ static Status check_alone(Asked *asked, const PlanFieldId *ids, size_t count, co
 static Status check_sets(Asked *asked, const TuneRequest *request, Error *error) {
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         const char *said = asked->choices[id];
-        FAIL_IF(plan_fields[id].is_set && said && request->asked[id] == TUNE_ANY && strchr(said, '+'),
+        FAIL_IF(plan_fields[id].is_set && said && request->asked[id] == TUNE_ANY && strpbrk(said, "+,"),
                 about(asked, ASKED_CHOICE + id, error), STATUS_USAGE, "--%s takes %s, of which some stand alone: %s",
                 plan_fields[id].option.name, plan_fields[id].option.value, said);
     }

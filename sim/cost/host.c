@@ -154,8 +154,21 @@ static int issued_by_expert(const Target *target, const Task *task) {
 // before it; three products), torch's forward 37.08 (its issue 2053).
 static const double linear_operations = 311.3 / 3 / 37.08, fp8_linear_operations = 440.9 / 3 / 37.08;
 
+// Adapters are linear layers of Megatron-core (Megatron-Bridge, peft/utils.py); the rank is a size of their products.
+static bool is_of_adapter(const TrainPlan *plan, const Task *task) {
+    if (plan->finetune == FINETUNE_FULL) {
+        return false;
+    }
+    const int64_t rank = plan_lora_rank(plan), on_tp = rank / plan->mesh.size[AXIS_TP];
+    return task->m == rank || task->n == rank || task->k == rank || task->m == on_tp || task->n == on_tp ||
+           task->k == on_tp;
+}
+
+// The router's product is torch's (Megatron-core, transformer/moe/router.py).
 static bool is_of_transformer_engine(const Target *target, const TrainPlan *plan, const Task *task) {
-    const bool of_layer = (task->kind == TASK_GEMM && task->part != 0) || task->kind == TASK_GROUPED_GEMM;
+    const bool of_layer =
+        (task->kind == TASK_GEMM && task->part != 0 && task->part != GRAPHED_ROUTER && !is_of_adapter(plan, task)) ||
+        task->kind == TASK_GROUPED_GEMM;
     return of_layer && target->fp8_flavour == FP8_TRANSFORMER_ENGINE && !target->until && plan->fused == FUSED_FUSED;
 }
 

@@ -117,7 +117,7 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     }
 }
 
-static uint64_t task_key(const Task *task) {
+static uint64_t task_key(const StepProgram *program, const Task *task) {
     Hash hash = hash_begin();
     const int64_t fields[] = {task->kind,
                               task->group,
@@ -146,6 +146,9 @@ static uint64_t task_key(const Task *task) {
                               (int64_t)task->flops,
                               task->lane};
     hash_ints(&hash, fields, sizeof fields / sizeof fields[0]);
+    if (plan_graphed_parts(&program->plan)) {  // the host issues those of the other parts
+        hash_int(&hash, task->part);
+    }
     if (task_is_message(task)) {
         hash_int(&hash, task->peer);
     }
@@ -168,10 +171,11 @@ static uint64_t task_key(const Task *task) {
 // Sizes and flags: all inputs of traffic and key; operands have the dtypes of those they were copied from.
 static bool same_work(const Task *a, const Task *b) {
     const size_t begin = offsetof(Task, accumulate), end = offsetof(Task, traffic_bytes);
-    return a->kind == b->kind && a->lane == b->lane && a->group == b->group && a->ring_step == b->ring_step &&
-           (a->phase == PHASE_LOSS) == (b->phase == PHASE_LOSS) && a->cast_bytes == b->cast_bytes &&
-           a->payload_bytes == b->payload_bytes && a->operand_count == b->operand_count &&
-           a->apart_elements == b->apart_elements && a->apart_bytes == b->apart_bytes &&
+    return a->kind == b->kind && a->part == b->part && a->lane == b->lane && a->group == b->group &&
+           a->ring_step == b->ring_step && (a->phase == PHASE_LOSS) == (b->phase == PHASE_LOSS) &&
+           a->cast_bytes == b->cast_bytes && a->payload_bytes == b->payload_bytes &&
+           a->operand_count == b->operand_count && a->apart_elements == b->apart_elements &&
+           a->apart_bytes == b->apart_bytes &&
            memcmp((const char *)a + begin, (const char *)b + begin, end - begin) == 0;
 }
 
@@ -182,7 +186,7 @@ void task_finish(const StepProgram *program, const Task *same, Task *task) {
         return;
     }
     task->traffic_bytes = task_traffic(program, task);
-    task->key = task_key(task);
+    task->key = task_key(program, task);
 }
 
 static void hash_buffers(Hash *hash, const StepProgram *program) {

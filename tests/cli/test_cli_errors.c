@@ -35,6 +35,7 @@ static const Refusal refusals[] = {
     {{"--world", "8", "--model", "7b", "--precision", "fp8", "--cluster", "dgx-a100-80g"}, 1, "no rate for fp8"},
     {{"--world", "8", "--model", "7b", "--precision", "fp8", "--target", "nanotron"}, 2, "nanotron does not run fp8"},
     {{"--world", "8", "--model", "7b", "--fp8-recipe", "rowwise"}, 1, "--fp8-recipe goes with --precision fp8"},
+    {{"--world", "8", "--model", "7b", "--cuda-graphs", "off,attn"}, 1, "of which some stand alone: off,attn"},
     {{"--world", "8", "--model", "7b", "--master-weights", "bf16", "--target", "megatron"},
      2,
      "no bf16 master weights"},

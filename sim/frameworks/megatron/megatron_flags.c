@@ -49,7 +49,7 @@ static const char *megatron_refuse(const ConfigJob *job) {
     const ModelSpec *model = job->model;
     REFUSE_IF(job->arena, job->plan->loss == LOSS_IN_PLACE,
               "Megatron-LM stops at --cross-entropy-fusion-impl te since 2026-06 (its megatron/training/arguments.py): "
-              "use --loss target, or --format megatron-bridge");
+              "use --loss target, or --as megatron-bridge with --target megatron@bridge-0.6");
     REFUSE_IF(job->arena, model->experts.count > 0 && !knows_experts(model),
               "flags of Megatron-LM for layers of experts like those of %s are not written yet: use a mixtral or "
               "qwen3_moe model",

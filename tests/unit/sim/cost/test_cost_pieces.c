@@ -384,4 +384,11 @@ Test(cost, products_of_transformer_engine_cost_the_host_several_operations) {
     cr_expect_lt(task_host_s(&plain, &plan, &product), 311.3e-6 / 3);
     product.dtype = DTYPE_FP8;
     cr_expect_float_eq(task_host_s(&layers, &plan, &product), 440.9e-6 / 3, 1e-12);
+    // The router's is torch's, adapters' are Megatron-core's.
+    const Task router = {.kind = TASK_GEMM, .dtype = DTYPE_BF16, .part = GRAPHED_ROUTER};
+    cr_expect_eq(task_host_s(&layers, &plan, &router), task_host_s(&plain, &plan, &router));
+    TrainPlan lora = {.fused = FUSED_FUSED, .finetune = FINETUNE_LORA, .lora_rank = 8};
+    lora.mesh.size[AXIS_TP] = 2;
+    const Task adapter = {.kind = TASK_GEMM, .dtype = DTYPE_BF16, .part = GRAPHED_MLP, .m = 512, .n = 4, .k = 4096};
+    cr_expect_eq(task_host_s(&layers, &lora, &adapter), task_host_s(&plain, &lora, &adapter));
 }
