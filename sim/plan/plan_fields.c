@@ -335,8 +335,7 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
         {"cuda_graphs", .label = "CUDA graphs", AT(cuda_graphs), WORDS(cuda_graphs_names), .is_set = true,
          .no_bits = CUDA_GRAPHS_LAYERS, .scope = PLAN_OF_SHAPE, .searched = true,
          .option = {"cuda-graphs", "auto|target|off|on|layers|attn|mlp|router", NULL, "auto; predict: the target's own",
-                    "replayed without the host: forward and backward (on), layers, or parts of them joined by +; "
-                    "auto tries off and on"},
+                    "replayed without the host: all (on), layers, or their parts joined by +; auto tries off, on"},
          .column = "cuda_graph"},
     [PLAN_SEQUENCE_PARALLEL] = {"sequence_parallel", .label = "sequence parallelism", AT(sequence_parallel),
                                 WORDS(sequence_parallel_names), .matters = splits_layers, .scope = PLAN_OF_SHAPE,

@@ -104,7 +104,7 @@ Test(export_files, what_a_format_cannot_express_is_refused_in_a_sentence) {
          PLAN(1, 8, 1, 2, .zero = 3, .tp_overlap = true, .fused = FUSED_EAGER)},
         {"automodel", "accelerate", "--cp-rotate allgather",
          PLAN(1, 8, 2, 1, .zero = 3, .cp_rotate = CP_ROTATE_RING, .fused = FUSED_EAGER)},
-        {"megatron", "megatron", "--format megatron-bridge", PLAN(1, 8, 1, 1, .zero = 1, .loss = LOSS_IN_PLACE)},
+        {"megatron", "megatron", "--as megatron-bridge", PLAN(1, 8, 1, 1, .zero = 1, .loss = LOSS_IN_PLACE)},
         {"nanotron", "nanotron", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 1)},
         {"deepspeed", "deepspeed", "dp_shard=16", PLAN(2, 8, 1, 1, .zero = 3, .fused = FUSED_EAGER)},
         {"deepspeed",
