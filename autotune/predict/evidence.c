@@ -7,7 +7,7 @@
 #include <string.h>
 
 Evidence evidence_of(const Target *target, const ClusterProfile *cluster, int world) {
-    const Framework *framework = target->name ? framework_of(target->name) : NULL;
+    const Framework *framework = evidence_framework(target);
     Evidence evidence = {0};
     for (const MeasuredChip *chip = framework ? framework->measured : NULL; chip && chip->accelerator; chip++) {
         evidence.runs += chip->runs;
@@ -64,7 +64,7 @@ static char *of_framework(const TuneRequest *request, char out[EVIDENCE_BYTES]) 
 }
 
 static void of_experts(const Target *target, char *out, size_t bytes) {
-    const Framework *framework = target->name ? framework_of(target->name) : NULL;
+    const Framework *framework = evidence_framework(target);
     const char *unpriced = target->axes & AXIS_BIT(AXIS_EP)
                                ? ""
                                : ", and experts spread over ranks (ep) are not predicted for this framework yet";

@@ -5,6 +5,11 @@
 #include "autotune/result.h"
 #include "sim/frameworks/framework.h"
 
+// The framework that a target is a version of; NULL = none of these.
+static inline const Framework *evidence_framework(const Target *target) {
+    return target->name ? framework_of(target->name) : NULL;
+}
+
 typedef struct Evidence {
     int runs;                  // published ones of the framework, on any accelerator
     const MeasuredChip *here;  // those on this one; NULL = none

@@ -33,18 +33,14 @@ static const double EXPERTS_SPREAD = 0.232;
 // (sim/SOURCES.md A1); half of that is the model's misfit, which is counted apart.
 static const double ONE_SET = 1.5;
 
-static const Framework *framework_by(const Target *target) {
-    return target->name ? framework_of(target->name) : NULL;
-}
-
 static double experts_spread(const Target *target) {
-    const Framework *framework = framework_by(target);
+    const Framework *framework = evidence_framework(target);
     return framework && framework->experts.runs > 0 ? framework->experts.spread : EXPERTS_SPREAD;
 }
 
 // NULL: no runs on this accelerator were left out of a fit; or the machine was calibrated, which is more informative.
 static const ChipWidth *width_of(const Target *target, const ClusterProfile *cluster) {
-    const Framework *framework = framework_by(target);
+    const Framework *framework = evidence_framework(target);
     const ChipWidth *width = framework && target->runtime.relative_uncertainty > 0 ? framework->widths : NULL;
     while (width && width->accelerator && strcmp(width->accelerator, cluster->accelerator.name) != 0) {
         width++;
