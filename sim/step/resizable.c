@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "sim/step/lower.h"
-#include "sim/step/mixed.h"
 #include "sim/step/task_table.h"
 
 // A size that grows with the micro-batch.
@@ -78,11 +77,6 @@ static void *copied(Arena *arena, const void *from, size_t count, size_t bytes) 
 
 #define COPIED(arena, array, count) copied((arena), (array), (size_t)(count), sizeof *(array))
 
-// Most names are literals.
-static const char *name_copied(const char *name, Arena *arena) {
-    return mixed_is_dense_name(name) ? arena_text(arena, name) : name;
-}
-
 static StepProgram program_copied(const StepProgram *from, Arena *arena) {
     StepProgram to = *from;
     to.buffers = COPIED(arena, from->buffers, from->buffer_count);
@@ -101,10 +95,10 @@ static StepProgram program_copied(const StepProgram *from, Arena *arena) {
         to.groups[i].name = arena_text(arena, from->groups[i].name);
     }
     for (int32_t i = 0; i < to.buffer_count; i++) {
-        to.buffers[i].name = name_copied(from->buffers[i].name, arena);
+        to.buffers[i].name = arena_text(arena, from->buffers[i].name);
     }
     for (int32_t i = 0; i < to.slice_count; i++) {
-        to.slices[i].name = name_copied(from->slices[i].name, arena);
+        to.slices[i].name = arena_text(arena, from->slices[i].name);
     }
     return to;
 }
