@@ -102,7 +102,7 @@ endfunction()
 # not know of the sanitizers); SERIAL keeps others away; WAITS: it mostly sleeps and takes one of ctest's places, others
 # two; MPI: Open MPI keeps memory to its end, so leaks are not looked for. Nothing happens when Criterion is missing.
 function(ndtune_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;WAITS;MPI" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;WAITS;MPI;NEW_SEEDS" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
     if(NOT NDTUNE_HAVE_CRITERION)
         return()
     endif()
@@ -134,6 +134,11 @@ function(ndtune_test name)
         RUN_SERIAL ${arg_SERIAL} PROCESSORS ${places} COST ${arg_TIMEOUT})  # what may take long starts first
     if(arg_MPI AND NDTUNE_SANITIZE)
         set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+    endif()
+    if(arg_NEW_SEEDS)  # cases that nobody has drawn before (tests/support/seed.h)
+        add_test(NAME ${name}_new_seeds COMMAND ${name} --verbose=1 --short-filename --jobs 1)
+        set_tests_properties(${name}_new_seeds PROPERTIES LABELS long TIMEOUT ${limit} PROCESSORS ${places}
+            ENVIRONMENT "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data;NDTUNE_SEED=new")
     endif()
 endfunction()
 

@@ -7,10 +7,10 @@
 #include <gsl/gsl_rng.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "autotune/tune/tune.h"
+#include "tests/support/seed.h"
 #include "tests/support/sizes.h"
 
 enum { SHAPES = 6, SESSIONS = 300 };
@@ -98,19 +98,12 @@ static bool is_right(const World *world, const Tuning *tuning) {
     return world->true_s[tune_last(tuning)->winner] <= fastest_s * (1 + tuning->options.tolerance);
 }
 
-static uint64_t chosen_seed(void) {
-    const char *given = getenv("NDTUNE_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    fprintf(stderr, "tune: NDTUNE_SEED=%llu\n", (unsigned long long)seed);
-    return seed;
-}
-
 // Of that many sessions the share that ends right is within five standard errors of what they state, and 2 % for what
 // the loop learns of its own standard deviations: by chance it is not once in a million runs of this test.
 static void check_share(double probability) {
     Arena arena = {0};
     World world = {.generator = gsl_rng_alloc(gsl_rng_mt19937)};
-    const uint64_t seed = chosen_seed();
+    const uint64_t seed = seed_of_run("tune");
     gsl_rng_set(world.generator, (unsigned long)seed);
     const TuneMeans means = {.run = run_shape, .learn = learn, .cancelled = never, .state = &world};
     double stated = 0, variance = 0;

@@ -2,9 +2,7 @@
 
 #include "tests/property/sim/engine/random_program.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "tests/support/seed.h"
 
 enum { MAX_TASKS = 96, EVENTS_PER_LANE = 2 };
 
@@ -22,10 +20,7 @@ typedef struct Draft {
 } Draft;
 
 Random random_begin(const char *name) {
-    const char *given = getenv("NDTUNE_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    fprintf(stderr, "%s: NDTUNE_SEED=%llu\n", name, (unsigned long long)seed);
-    return (Random){seed};
+    return (Random){seed_of_run(name)};
 }
 
 uint32_t random_below(Random *random, uint32_t bound) {

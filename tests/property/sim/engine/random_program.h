@@ -14,7 +14,7 @@ typedef struct Random {
 
 enum { RANDOM_MAX_RANKS = 81 };  // of a mesh
 
-// By the time of day, unless NDTUNE_SEED says; prints the seed, by which a run is repeated.
+// From the seed of the run (tests/support/seed.h), which is printed.
 Random random_begin(const char *name);
 uint32_t random_below(Random *random, uint32_t bound);
 
