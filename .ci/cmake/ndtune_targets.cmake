@@ -96,11 +96,12 @@ function(ndtune_program name)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_axes [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL] [WAITS] [MPI])
+# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_axes [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL] [WAITS] [MPI] [NEW_SEEDS])
 # One Criterion executable, one ctest entry. RUNS names programs that the test starts (they are built first and lie in
 # NDTUNE_BIN_DIR); TIMEOUT (60) is what it may take where nothing else runs (the only limit: one of Criterion's own would
 # not know of the sanitizers); SERIAL keeps others away; WAITS: it mostly sleeps and takes one of ctest's places, others
-# two; MPI: Open MPI keeps memory to its end, so leaks are not looked for. Nothing happens when Criterion is missing.
+# two; MPI: Open MPI keeps memory to its end, so leaks are not looked for; NEW_SEEDS: a second, long entry
+# draws cases that nobody has drawn before (tests/support/seed.h). Nothing happens when Criterion is missing.
 function(ndtune_test name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;WAITS;MPI;NEW_SEEDS" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
     if(NOT NDTUNE_HAVE_CRITERION)
@@ -127,18 +128,23 @@ function(ndtune_test name)
     if(arg_RUNS)
         add_dependencies(${name} ${arg_RUNS})
     endif()
-    # A warning (cr_log_warn) is a word to people; only an assertion decides.
-    add_test(NAME ${name} COMMAND ${name} --verbose=1 --short-filename --ignore-warnings --jobs 1)
-    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${limit} SKIP_RETURN_CODE 77
-        ENVIRONMENT "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data"
-        RUN_SERIAL ${arg_SERIAL} PROCESSORS ${places} COST ${arg_TIMEOUT})  # what may take long starts first
+    set(environment "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data")
     if(arg_MPI AND NDTUNE_SANITIZE)
-        set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+        list(APPEND environment "ASAN_OPTIONS=detect_leaks=0")
     endif()
-    if(arg_NEW_SEEDS)  # cases that nobody has drawn before (tests/support/seed.h)
-        add_test(NAME ${name}_new_seeds COMMAND ${name} --verbose=1 --short-filename --jobs 1)
-        set_tests_properties(${name}_new_seeds PROPERTIES LABELS long TIMEOUT ${limit} PROCESSORS ${places}
-            ENVIRONMENT "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data;NDTUNE_SEED=new")
+    set(entries ${name})
+    if(arg_NEW_SEEDS)
+        list(APPEND entries ${name}_new_seeds)
+    endif()
+    foreach(entry ${entries})
+        # A warning (cr_log_warn) is a word to people; only an assertion decides.
+        add_test(NAME ${entry} COMMAND ${name} --verbose=1 --short-filename --ignore-warnings --jobs 1)
+        set_tests_properties(${entry} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${limit} SKIP_RETURN_CODE 77
+            ENVIRONMENT "${environment}"
+            RUN_SERIAL ${arg_SERIAL} PROCESSORS ${places} COST ${arg_TIMEOUT})  # what may take long starts first
+    endforeach()
+    if(arg_NEW_SEEDS)
+        set_tests_properties(${name}_new_seeds PROPERTIES LABELS long ENVIRONMENT "${environment};NDTUNE_SEED=new")
     endif()
 endfunction()
 

@@ -14,16 +14,14 @@
 #include "tests/support/orders.h"
 #include "tests/support/rounds.h"
 #include "tests/support/search_all.h"
+#include "tests/support/seed.h"
 #include "tests/support/splitmix.h"
 #include "tests/unit/autotune/requests.h"
 
 enum { ROUNDS = SEARCH_ROUNDS(6) };
 
 static uint64_t seed_begin(void) {
-    const char *text = getenv("NDTUNE_SEED");
-    const uint64_t seed = text ? strtoull(text, NULL, 10) : 20240607;
-    cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
-    return seed;
+    return seed_of_run("search", 20240607);
 }
 
 // Rounds of the cheap laws; NDTUNE_ROUNDS asks for more.

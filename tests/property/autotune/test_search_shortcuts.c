@@ -15,6 +15,7 @@
 #include "sim/step/stages.h"
 #include "tests/support/rounds.h"
 #include "tests/support/search_all.h"
+#include "tests/support/seed.h"
 #include "tests/unit/autotune/requests.h"
 
 #ifndef ROUNDS
@@ -30,10 +31,7 @@ static uint64_t pick(uint64_t *state, uint64_t count) {
 }
 
 static uint64_t seed_begin(void) {
-    const char *text = getenv("NDTUNE_SEED");
-    const uint64_t seed = text ? strtoull(text, NULL, 10) : 20261122;
-    fprintf(stderr, "NDTUNE_SEED=%llu\n", (unsigned long long)seed);
-    return seed;
+    return seed_of_run("shortcuts", 20261122);
 }
 
 static TuneRequest any_request(Arena *arena, uint64_t *seed) {

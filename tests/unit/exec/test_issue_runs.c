@@ -7,6 +7,7 @@
 #include "exec/device/beside.h"
 #include "exec/device/issue_runs.h"
 #include "tests/support/lowered.h"
+#include "tests/support/seed.h"
 
 static Arena arena;
 
@@ -25,9 +26,7 @@ enum { PROGRAMS = 60, MAX_WORLD = 8 };
 typedef void Check(const StepProgram *program, const IssueRuns *runs);
 
 static void each_random_program(Check *check) {
-    const char *given = getenv("NDTUNE_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 10) : 20251120;
-    cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
+    uint64_t seed = seed_of_run("issue runs", 20251120);
     for (int i = 0; i < PROGRAMS; i++) {
         const StepProgram program = lowered(&arena, lowered_random(&arena, &seed, MAX_WORLD));
         const IssueRuns runs = issue_runs_cut(&program, &arena);

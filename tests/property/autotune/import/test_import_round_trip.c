@@ -9,6 +9,7 @@
 #include "autotune/import/import.h"
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
+#include "tests/support/seed.h"
 
 enum { PLANS = 800 };
 
@@ -224,9 +225,7 @@ static void check_pair(const Pair *pair, const char *model, uint64_t *seed) {
 }
 
 static void check_pairs(const Pair *pairs, size_t count, const char *model) {
-    const char *text = getenv("NDTUNE_SEED");
-    uint64_t seed = text ? strtoull(text, NULL, 10) : 20261120;
-    cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
+    uint64_t seed = seed_of_run("round trip", 20261120);
     for (size_t i = 0; i < count; i++) {
         check_pair(&pairs[i], model, &seed);
     }

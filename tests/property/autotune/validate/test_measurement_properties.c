@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "autotune/validate/measurement.h"
+#include "tests/support/seed.h"
 #include "tests/support/splitmix.h"
 
 enum { ROUNDS = 300, MOST = 40, TRIALS = 4000 };
@@ -15,10 +16,7 @@ static double uniform(uint64_t *state) {
 }
 
 static uint64_t seed_begin(void) {
-    const char *text = getenv("NDTUNE_SEED");
-    const uint64_t seed = text ? strtoull(text, NULL, 10) : 20261120;
-    cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
-    return seed;
+    return seed_of_run("measurements", 20261120);
 }
 
 static int fill(double *values, uint64_t *seed) {

@@ -3,12 +3,12 @@
 // exhaustive; beyond them placement is checked on random cases (NDTUNE_SEED repeats them).
 
 #include <criterion/criterion.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/axes/mesh.h"
 #include "tests/support/orders.h"
+#include "tests/support/seed.h"
 #include "tests/support/sizes.h"
 
 static const int worlds[] = {1, 2, 6, 7, 24, 32, 56, 96};
@@ -235,20 +235,13 @@ static GroupPlacement placement_counted(const Mesh *mesh, AxisMask mask, int ran
     return placement;
 }
 
-static uint64_t seed_begin(void) {
-    const char *given = getenv("NDTUNE_SEED");
-    const uint64_t seed = given ? strtoull(given, NULL, 10) : 20261119;
-    cr_log_info("NDTUNE_SEED=%" PRIu64, seed);
-    return seed;
-}
-
 static uint64_t seed_next(uint64_t *seed) {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return *seed >> 33;
 }
 
 Test(mesh_property, placement_of_larger_worlds_equals_counting) {
-    uint64_t seed = seed_begin();
+    uint64_t seed = seed_of_run("placement", 20261119);
     for (int round = 0; round < 1500; round++) {
         Mesh mesh = {.size = SIZES(1, 1, 1, 1), .order = order_number((int)(seed_next(&seed) % FIRST_ORDERS))};
         for (int axis = 0; axis < AXIS_COUNT; axis++) {

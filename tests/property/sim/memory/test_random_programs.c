@@ -1,8 +1,7 @@
 // Random lane and event programs, checked against a brute-force transitive closure over all instances.
-// The seed is printed with a failure; NDTUNE_SEED starts elsewhere.
+// The seed is printed, with a failure that of its case; NDTUNE_SEED starts elsewhere.
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "tests/property/sim/memory/oracle.h"
 #include "tests/support/hazard_check.h"
 #include "tests/support/program_builder.h"
+#include "tests/support/seed.h"
 
 enum { CASES = 300, LANES = 4, BUFFERS = 6 };
 
@@ -23,11 +23,6 @@ static uint64_t next_random(uint64_t *state) {
 
 static int pick(uint64_t *state, int count) {
     return (int)(next_random(state) % (uint64_t)count);
-}
-
-static uint64_t first_seed(void) {
-    const char *text = getenv("NDTUNE_SEED");
-    return text ? strtoull(text, NULL, 10) : 1;
 }
 
 typedef struct Maker {
@@ -155,7 +150,8 @@ static StepProgram *random_program(Maker *maker, Arena *arena, uint64_t seed) {
 // ---- the laws
 
 Test(random_programs, waits_that_follow_data_flow_leave_no_race_and_plans_are_proved) {
-    for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    const uint64_t first = seed_of_run("programs", 1);
+    for (uint64_t seed = first; seed < first + CASES; seed++) {
         Arena arena = {0};
         Error error = {0};
         Maker maker;
@@ -184,7 +180,8 @@ static void drop_waits(StepProgram *program, uint64_t *state) {
 Test(random_programs, dropped_waits_are_found_exactly_when_the_transitive_closure_says_so) {
     Oracle *oracle = malloc(sizeof *oracle);
     int races = 0;
-    for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    const uint64_t first = seed_of_run("programs", 1);
+    for (uint64_t seed = first; seed < first + CASES; seed++) {
         Arena arena = {0};
         Error error = {0};
         Maker maker;
@@ -219,7 +216,8 @@ Test(random_programs, moved_buffers_are_found_exactly_when_brute_force_says_so) 
     enum { TEMPORARIES = 6 };
     Oracle *oracle = malloc(sizeof *oracle);
     int faults = 0;
-    for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    const uint64_t first = seed_of_run("programs", 1);
+    for (uint64_t seed = first; seed < first + CASES; seed++) {
         Arena arena = {0};
         Error error = {0};
         Maker maker;

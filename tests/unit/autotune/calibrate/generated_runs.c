@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "autotune/calibrate/calibrate_internal.h"
+#include "tests/support/seed.h"
 #include "tests/support/sizes.h"
 #include "tests/support/splitmix.h"
 
@@ -139,8 +140,5 @@ double generated_normal(uint64_t *seed) {  // Box and Muller
 }
 
 uint64_t generated_seed(void) {
-    const char *text = getenv("NDTUNE_SEED");
-    const uint64_t seed = text ? strtoull(text, NULL, 10) : 20261120;
-    cr_log_info("NDTUNE_SEED=%llu", (unsigned long long)seed);
-    return seed;
+    return seed_of_run("runs", 20261120);
 }

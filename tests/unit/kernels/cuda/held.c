@@ -8,6 +8,7 @@
 
 #include "sim/base/bf16.h"
 #include "tests/support/cuda_host/cuda_host.h"
+#include "tests/support/seed.h"
 #include "tests/unit/kernels/check.h"
 
 // splitmix64 (Steele, Lea and Flood 2014).
@@ -33,8 +34,7 @@ int64_t draw_cols(Draw *draw) {
 }
 
 void each_case(int cases, void (*check)(Draw *draw, KernelStore store)) {
-    const char *asked = getenv("NDTUNE_SEED");
-    const uint64_t first = asked ? strtoull(asked, NULL, 10) : 1;
+    const uint64_t first = seed_of_run("cases", 1);
     for (int i = 0; i < cases; i++) {
         for (int store = 0; store < KERNEL_STORES; store++) {
             Draw draw = {first + (uint64_t)i, 2 * (first + (uint64_t)i) + (uint64_t)store};
