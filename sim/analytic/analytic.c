@@ -260,7 +260,23 @@ static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, cons
 typedef struct KnownProgram {
     ResizableProgram *program;
     OverlapPatterns patterns;
+    bool looked_at, copies_whole;  // whether it copies whole gradients, once that was looked for
 } KnownProgram;
+
+// What a micro-step's overlap is made from.
+typedef struct MicroProgram {
+    StepProgram *program;
+    OverlapPatterns *patterns;  // of its structure; NULL where it is a program of its own
+    bool padding_shows;         // in what its blocks take
+} MicroProgram;
+
+// Where padding shows, one for each that plans of the same key need, so that none depends on which of them came first.
+typedef struct MicroStep {
+    Overlap overlap;
+    int32_t unit_count;  // whose padding shows
+    Unit units[UNIT_COUNT];
+    struct MicroStep *next;
+} MicroStep;
 
 // For the plan with that many micro-steps; a neighbour's with few shards unless its own are requested.
 static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, bool own_shards,
@@ -289,20 +305,25 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
     return STATUS_OK;
 }
 
+static bool padded_for(const TrainPlan *plan, const Unit *units, int32_t count) {
+    const int32_t shards = plan->zero > 0 ? plan_shard_count(plan) : 1;
+    bool alike = true;
+    for (int32_t u = 0; u < count; u++) {
+        const int32_t of_unit = u == UNIT_EXPERTS && plan->zero > 0 ? expert_shards(plan) : shards;
+        alike &= units[u].padded_elements == unit_padded(units[u].elements, of_unit > 1 ? of_unit : 1);
+    }
+    return alike;
+}
+
 // What sharding makes of a unit is in a mesh's piece, not in a micro-step's. But some targets copy a whole gradient
 // inside a block, with the padding that its shards need.
-static bool shards_show(const StepProgram *program, const TrainPlan *plan) {
-    const int32_t shards = plan->zero > 0 ? plan_shard_count(plan) : 1;
-    bool padded_alike = true, copied = false;
-    for (int32_t u = 0; u < program->unit_count; u++) {
-        const Unit *unit = &program->units[u];
-        const int32_t of_unit = u == UNIT_EXPERTS && plan->zero > 0 ? expert_shards(plan) : shards;
-        padded_alike &= unit->padded_elements == unit_padded(unit->elements, of_unit > 1 ? of_unit : 1);
+static bool copies_whole(KnownProgram *known, const StepProgram *program) {
+    for (int32_t i = 0; i < program->task_count && !known->looked_at && !known->copies_whole; i++) {
+        const Task *task = &program->tasks[i];
+        known->copies_whole = task->unit >= 0 && shard_kind(program, task) == SHARD_KINDS;
     }
-    for (int32_t i = 0; i < program->task_count && !padded_alike; i++) {
-        copied |= program->tasks[i].unit >= 0 && shard_kind(program, &program->tasks[i]) == SHARD_KINDS;
-    }
-    return copied;
+    known->looked_at = true;
+    return known->copies_whole;
 }
 
 // The plan's mesh decides what a group of its ranks costs.
@@ -314,36 +335,54 @@ static void place_program(const TrainPlan *plan, int micro_steps, StepProgram *p
     }
 }
 
-// *patterns: of its structure; NULL where it is a program of its own.
-static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram **program,
-                                 OverlapPatterns **patterns, Error *error) {
+static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, MicroProgram *made,
+                                 Error *error) {
     KnownProgram *known;
     const bool planned = target_is_executor(analytic->cost.target);
     TRY(find_program(analytic, plan, micro_steps, planned, &known, error));
-    TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, program, error));
-    if (!planned && shards_show(*program, plan)) {
+    TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, &made->program, error));
+    made->padding_shows = !planned && copies_whole(known, made->program);
+    if (made->padding_shows && !padded_for(plan, made->program->units, made->program->unit_count)) {
         TRY(find_program(analytic, plan, micro_steps, true, &known, error));
-        TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, program, error));
+        TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, &made->program, error));
     }
-    place_program(plan, micro_steps, *program);
-    *patterns = resizable_owns(known->program, *program) ? &known->patterns : NULL;
+    place_program(plan, micro_steps, made->program);
+    made->patterns = resizable_owns(known->program, made->program) ? &known->patterns : NULL;
     return STATUS_OK;
 }
 
-static Status make_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **made,
-                           Error *error) {
-    StepProgram *program;
-    OverlapPatterns *patterns;
-    TRY(micro_step_program(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &program, &patterns, error));
-    TaskCost *costs = cost_program(&analytic->cost, program, &analytic->scratch);
-    for (int32_t i = 0; i < program->task_count; i++) {
-        costs[i].seconds *= slowdown_of(&analytic->slow, &program->tasks[i]);
+static Status make_overlap(Analytic *analytic, const TrainPlan *plan, MicroStep **made, Error *error) {
+    MicroProgram from;
+    TRY(micro_step_program(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &from, error));
+    TaskCost *costs = cost_program(&analytic->cost, from.program, &analytic->scratch);
+    for (int32_t i = 0; i < from.program->task_count; i++) {
+        costs[i].seconds *= slowdown_of(&analytic->slow, &from.program->tasks[i]);
     }
-    Overlap *overlap = ARENA_NEW(analytic->arena, Overlap);
-    overlap_add(overlap, program, costs, patterns, &analytic->blocks, &analytic->scratch);
-    memo_add(&analytic->overlaps, key, overlap, analytic->arena);
+    MicroStep *step = ARENA_NEW(analytic->arena, MicroStep);
+    step->unit_count = from.padding_shows ? from.program->unit_count : 0;
+    memcpy(step->units, from.program->units, (size_t)step->unit_count * sizeof *step->units);
+    overlap_add(&step->overlap, from.program, costs, from.patterns, &analytic->blocks, &analytic->scratch);
     arena_reset(&analytic->scratch);
-    *made = overlap;
+    *made = step;
+    return STATUS_OK;
+}
+
+static Status find_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **found,
+                           Error *error) {
+    MicroStep *first = memo_find(&analytic->overlaps, key), *step = first;
+    while (step && !padded_for(plan, step->units, step->unit_count)) {
+        step = step->next;
+    }
+    if (!step) {
+        TRY(make_overlap(analytic, plan, &step, error));
+        if (first) {
+            step->next = first->next;
+            first->next = step;
+        } else {
+            memo_add(&analytic->overlaps, key, step, analytic->arena);
+        }
+    }
+    *found = &step->overlap;
     return STATUS_OK;
 }
 
@@ -388,10 +427,9 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
     const int micro_steps = memory_micro_steps(plan);
     *made = ARENA_NEW(owner->arena, MemoryCurve);
     if (target_is_executor(analytic->cost.target)) {
-        StepProgram *program;
-        OverlapPatterns *patterns;
-        TRY(micro_step_program(analytic, plan, micro_steps, &program, &patterns, error));
-        TRY(memory_curve_planned(program, owner->traces, &analytic->scratch, owner->arena, *made, error));
+        MicroProgram from;
+        TRY(micro_step_program(analytic, plan, micro_steps, &from, error));
+        TRY(memory_curve_planned(from.program, owner->traces, &analytic->scratch, owner->arena, *made, error));
     } else {
         CurveSource from = {.model = &analytic->model,
                             .stage = analytic->stage,
@@ -435,10 +473,8 @@ static Status time_paired(Analytic *analytic, const TrainPlan *plan, bool alone,
         TRY(make_mesh(analytic, plan, &key, &mesh, error));
     }
     const MemoKey micro_key = overlap_key(analytic, plan, mesh);
-    Overlap *overlap = memo_find(&analytic->overlaps, &micro_key);
-    if (!overlap) {
-        TRY(make_overlap(analytic, plan, &micro_key, &overlap, error));
-    }
+    Overlap *overlap;
+    TRY(find_overlap(analytic, plan, &micro_key, &overlap, error));
     OverlapTimes times;
     ShardCosts room;
     const bool apart = analytic->no_contention || alone;
