@@ -58,11 +58,12 @@ AttentionCase attention_case(KernelAttention shape, uint64_t seed) {
     c.wide_d_o = check_doubles(c.d_o, c.o_size);
     c.o = calloc((size_t)c.o_size, sizeof *c.o);
     c.lse = calloc((size_t)c.lse_size, sizeof *c.lse);
+    c.scores = calloc((size_t)shape.keys, sizeof *c.scores);
     return c;
 }
 
 void attention_case_free(AttentionCase *c) {
-    void *all[] = {c->q, c->k, c->v, c->d_o, c->wide_q, c->wide_k, c->wide_v, c->wide_d_o, c->o, c->lse};
+    void *all[] = {c->q, c->k, c->v, c->d_o, c->wide_q, c->wide_k, c->wide_v, c->wide_d_o, c->o, c->lse, c->scores};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         free(all[i]);
     }
@@ -87,7 +88,7 @@ static double alibi(const KernelAttention *s, int head) {
     return pow(2.0, -8.0 * heads[s->alibi_first + head] / power);
 }
 
-static double score(const AttentionCase *c, int head, int64_t query, int64_t key) {
+static double score(const AttentionCase *c, int head, int64_t query, int64_t key, double slope) {
     const KernelAttention *s = &c->shape;
     const double *q = c->wide_q + query * s->q_stride + (int64_t)head * s->head_dim;
     const double *k = c->wide_k + key * s->kv_stride + (int64_t)(head / (s->heads / s->kv_heads)) * s->head_dim;
@@ -96,8 +97,7 @@ static double score(const AttentionCase *c, int head, int64_t query, int64_t key
         sum += q[t] * k[t];
     }
     const double scaled = sum / sqrt(s->head_dim), cap = (double)s->cap;
-    return (cap > 0 ? cap * tanh(scaled / cap) : scaled) -
-           alibi(s, head) * (double)(s->q_first + query - s->k_first - key);
+    return (cap > 0 ? cap * tanh(scaled / cap) : scaled) - slope * (double)(s->q_first + query - s->k_first - key);
 }
 
 static void reference_query(const AttentionCase *c, int head, int64_t query) {
@@ -105,6 +105,7 @@ static void reference_query(const AttentionCase *c, int head, int64_t query) {
     const int64_t kv_at = (int64_t)(head / (s->heads / s->kv_heads)) * s->head_dim;
     double *o = c->o + query * s->o_stride + (int64_t)head * s->head_dim;
     double highest = -INFINITY, sum = 0.0;
+    const double slope = alibi(s, head);
     for (int t = 0; t < s->head_dim; t++) {
         o[t] = 0.0;
     }
@@ -112,10 +113,11 @@ static void reference_query(const AttentionCase *c, int head, int64_t query) {
     const int64_t first = s->window > 0 && seen > s->window ? seen - s->window : 0;
     seen = seen < s->keys ? seen : s->keys;
     for (int64_t key = first; key < seen; key++) {
-        highest = fmax(highest, score(c, head, query, key));
+        c->scores[key] = score(c, head, query, key, slope);
+        highest = fmax(highest, c->scores[key]);
     }
     for (int64_t key = first; key < seen; key++) {
-        const double p = exp(score(c, head, query, key) - highest);
+        const double p = exp(c->scores[key] - highest);
         sum += p;
         for (int t = 0; t < s->head_dim; t++) {
             o[t] += p * c->wide_v[key * s->kv_stride + kv_at + t];
@@ -136,12 +138,16 @@ void reference_attention(const AttentionCase *c) {
 }
 
 double reference_attention_value(const void *context) {
-    const AttentionCase *c = context;
-    reference_attention(c);
+    const AttentionPart *part = context;
+    const AttentionCase *c = part->of;
     double value = 0.0;
-    for (int64_t query = 0; query < c->shape.queries; query++) {
-        for (int64_t i = 0; i < (int64_t)c->shape.heads * c->shape.head_dim; i++) {
-            value += c->wide_d_o[query * c->shape.o_stride + i] * c->o[query * c->shape.o_stride + i];
+    for (int64_t query = part->query; query < part->query + part->queries; query++) {
+        for (int head = part->head; head < part->head + part->heads; head++) {
+            const int64_t at = query * c->shape.o_stride + (int64_t)head * c->shape.head_dim;
+            reference_query(c, head, query);
+            for (int t = 0; t < c->shape.head_dim; t++) {
+                value += c->wide_d_o[at + t] * c->o[at + t];
+            }
         }
     }
     return value;

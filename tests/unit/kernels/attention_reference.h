@@ -10,6 +10,7 @@ typedef struct AttentionCase {
     float *q, *k, *v, *d_o;
     double *wide_q, *wide_k, *wide_v, *wide_d_o;  // the same numbers
     double *o, *lse;                              // reference_attention's answer
+    double *scores;                               // of the query at work
 } AttentionCase;
 
 // Random inputs for the shape; freed by attention_case_free.
@@ -19,7 +20,15 @@ void attention_case_free(AttentionCase *c);
 // Fills c->o and c->lse from the wide inputs.
 void reference_attention(const AttentionCase *c);
 
-// sum over outputs of wide_d_o * o: its derivative by an input is that input's gradient. `context` is an AttentionCase.
+// Outputs of a case: of these heads and queries.
+typedef struct AttentionPart {
+    const AttentionCase *of;
+    int head, heads;
+    int64_t query, queries;
+} AttentionPart;
+
+// sum over the part's outputs of wide_d_o * o: its derivative by an input on which no other output depends is that
+// input's gradient. `context` is an AttentionPart.
 double reference_attention_value(const void *context);
 
 // Shapes with odd sizes, gaps in the strides, offsets, grouped heads, and blocks that are partly or wholly in the

@@ -28,18 +28,37 @@ static void gradients_free(Gradients *g) {
     }
 }
 
+// Which outputs depend on an entry: by the definition those of its query and head, of a key or value those of every
+// query and of the heads that share it.
+static AttentionPart part_of_query(const AttentionCase *c, int64_t entry) {
+    const KernelAttention *s = &c->shape;
+    return (AttentionPart){c, (int)(entry % s->q_stride / s->head_dim), 1, entry / s->q_stride, 1};
+}
+
+static AttentionPart part_of_key(const AttentionCase *c, int64_t entry) {
+    const KernelAttention *s = &c->shape;
+    const int sharing = s->heads / s->kv_heads;
+    return (AttentionPart){c, (int)(entry % s->kv_stride / s->head_dim) * sharing, sharing, 0, s->queries};
+}
+
+typedef struct Input {
+    double *wide;
+    int64_t size, row, used;  // entries; of a row, and those that are not between the strides
+    AttentionPart (*part)(const AttentionCase *c, int64_t entry);
+} Input;
+
 // Compares about forty entries of one gradient, spread over the tensor, with numerical derivatives of the reference.
-static double off_by(const AttentionCase *c, const float *gradient, double *input, int64_t size, int64_t row,
-                     int64_t used) {
+static double off_by(const AttentionCase *c, const float *gradient, const Input *input) {
     double largest = 0.0, off = 0.0;
-    const int64_t step = size / 40 + 1;
-    for (int64_t i = 0; i < size; i++) {
-        if (i % row >= used) {
-            continue;  // between the strides
+    const int64_t step = input->size / 40 + 1;
+    for (int64_t i = 0; i < input->size; i++) {
+        if (i % input->row >= input->used) {
+            continue;
         }
         largest = fmax(largest, fabs((double)gradient[i]));
         if (i % step == 0) {
-            off = fmax(off, fabs(check_slope(reference_attention_value, c, input + i) - (double)gradient[i]));
+            const AttentionPart part = input->part(c, i);
+            off = fmax(off, fabs(check_slope(reference_attention_value, &part, input->wide + i) - (double)gradient[i]));
         }
     }
     return off / fmax(largest, 0.1);  // a true gradient of 0, as with a single key, leaves rounding only
@@ -56,9 +75,10 @@ static void equals_central_differences(int window, float cap) {
         const KernelAttention *s = &c.shape;
         Gradients g = gradients(&c);
         const int64_t heads = (int64_t)s->heads * s->head_dim, kv_heads = (int64_t)s->kv_heads * s->head_dim;
-        const double dq = off_by(&c, g.dq, c.wide_q, c.q_size, s->q_stride, heads);
-        const double dk = off_by(&c, g.dk, c.wide_k, c.kv_size, s->kv_stride, kv_heads);
-        const double dv = off_by(&c, g.dv, c.wide_v, c.kv_size, s->kv_stride, kv_heads);
+        const Input q = {c.wide_q, c.q_size, s->q_stride, heads, part_of_query};
+        const Input k = {c.wide_k, c.kv_size, s->kv_stride, kv_heads, part_of_key};
+        const Input v = {c.wide_v, c.kv_size, s->kv_stride, kv_heads, part_of_key};
+        const double dq = off_by(&c, g.dq, &q), dk = off_by(&c, g.dk, &k), dv = off_by(&c, g.dv, &v);
         cr_assert_lt(dq, BACKWARD, "shape %d, window %d: dq is off by %g of its largest entry", i, window, dq);
         cr_assert_lt(dk, BACKWARD, "shape %d, window %d: dk is off by %g", i, window, dk);
         cr_assert_lt(dv, BACKWARD, "shape %d, window %d: dv is off by %g", i, window, dv);

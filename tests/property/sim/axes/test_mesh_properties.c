@@ -89,20 +89,32 @@ Test(mesh_property, rank_and_coordinates_are_inverse) {
     for_every_order(check_round_trip);
 }
 
+// Of every rank, once for all sets of axes.
+static const MeshCoordinates *every_coordinate(const Mesh *mesh) {
+    static MeshCoordinates at[MAX_RANKS];
+    const int world = mesh_world(mesh);
+    for (int rank = 0; rank < world; rank++) {
+        at[rank] = mesh_coordinates(mesh, rank);
+    }
+    return at;
+}
+
 static void check_partition(const Mesh *mesh) {
     const int world = mesh_world(mesh);
+    const MeshCoordinates *all = every_coordinate(mesh);
     for (AxisMask mask = 0; mask <= AXIS_ALL; mask++) {
         const int size = mesh_group_size(mesh, mask);
         int times_seen[MAX_RANKS] = {0};
         for (int rank = 0; rank < world; rank++) {
-            const MeshCoordinates at = mesh_coordinates(mesh, rank);
-            const int index = mesh_group_index(mesh, mask, &at);
+            const MeshCoordinates *at = &all[rank];
+            const int index = mesh_group_index(mesh, mask, at);
             cr_assert(index >= 0 && index < size);
-            cr_assert_eq(mesh_group_member(mesh, mask, &at, index), rank, "a rank is the member of its own index");
-            for (int i = 0; index == 0 && i < size; i++) {  // walk each group once, from its first member
-                const int member = mesh_group_member(mesh, mask, &at, i);
+            cr_assert_eq(mesh_group_member(mesh, mask, at, index), rank, "a rank is the member of its own index");
+            for (int i = 0, before = -1; index == 0 && i < size; i++) {  // walk each group once, from its first member
+                const int member = mesh_group_member(mesh, mask, at, i);
                 times_seen[member]++;
-                cr_assert(i == 0 || member > mesh_group_member(mesh, mask, &at, i - 1), "members ascend");
+                cr_assert(member > before, "members ascend");
+                before = member;
             }
         }
         for (int rank = 0; rank < world; rank++) {
@@ -144,15 +156,22 @@ Test(mesh_property, orders_that_arrange_the_ranks_alike_have_one_canonical_form)
     for_every_mesh(check_canonical);
 }
 
+// A group is known by its first member: that of each rank's.
+static void leaders_of(const Mesh *mesh, AxisMask mask, const MeshCoordinates all[], int leaders[MAX_RANKS]) {
+    const int world = mesh_world(mesh);
+    for (int rank = 0; rank < world; rank++) {
+        leaders[rank] = mesh_group_member(mesh, mask, &all[rank], 0);
+    }
+}
+
 // The placement by definition, computed naively: which rank is on which node.
-static GroupPlacement placement_drawn(const Mesh *mesh, AxisMask mask, int ranks_per_node) {
+static GroupPlacement placement_drawn(const Mesh *mesh, AxisMask mask, const int leaders[], int ranks_per_node) {
     static int members[MAX_RANKS][MAX_RANKS];  // [group][node]
-    int groups = 0, group_of[MAX_RANKS];       // a group is known by its first member
+    int groups = 0, group_of[MAX_RANKS];
     const int world = mesh_world(mesh);
     const int nodes = (world + ranks_per_node - 1) / ranks_per_node;
     for (int rank = 0; rank < world; rank++) {
-        const MeshCoordinates at = mesh_coordinates(mesh, rank);
-        const int leader = mesh_group_member(mesh, mask, &at, 0);
+        const int leader = leaders[rank];
         if (leader == rank) {
             memset(members[groups], 0, (size_t)nodes * sizeof members[groups][0]);
             group_of[rank] = groups++;
@@ -188,13 +207,19 @@ static AxisMask mask_of_cut(const Mesh *mesh) {
 }
 
 static void check_placement(const Mesh *mesh) {
-    const int node_sizes[] = {1, 4, 8, 6};
+    enum { NODE_SIZES = 4 };
+    static const int node_sizes[NODE_SIZES] = {1, 4, 8, 6};
     const AxisMask cut = mask_of_cut(mesh);
-    for (size_t i = 0; i < sizeof node_sizes / sizeof node_sizes[0]; i++) {
-        GroupPlacement of_cut[AXIS_ALL + 1];
-        for (AxisMask mask = 0; mask <= AXIS_ALL; mask++) {  // from fewer axes to more
-            of_cut[mask] = mask & ~cut ? of_cut[mask & cut] : placement_drawn(mesh, mask, node_sizes[i]);
-            const GroupPlacement drawn = of_cut[mask], found = mesh_group_placement(mesh, mask, node_sizes[i]);
+    const MeshCoordinates *all = every_coordinate(mesh);
+    GroupPlacement of_cut[AXIS_ALL + 1][NODE_SIZES];
+    for (AxisMask mask = 0; mask <= AXIS_ALL; mask++) {  // from fewer axes to more
+        int leaders[MAX_RANKS] = {0};
+        if (!(mask & ~cut)) {
+            leaders_of(mesh, mask, all, leaders);
+        }
+        for (int i = 0; i < NODE_SIZES; i++) {
+            of_cut[mask][i] = mask & ~cut ? of_cut[mask & cut][i] : placement_drawn(mesh, mask, leaders, node_sizes[i]);
+            const GroupPlacement drawn = of_cut[mask][i], found = mesh_group_placement(mesh, mask, node_sizes[i]);
             char text[MESH_TEXT_BYTES];
             cr_assert(found.size == drawn.size && found.nodes == drawn.nodes && found.per_node == drawn.per_node &&
                           found.siblings == drawn.siblings,
