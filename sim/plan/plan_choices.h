@@ -81,8 +81,17 @@ typedef enum { REDUCE_OVERLAP_TARGET, REDUCE_OVERLAP_OFF, REDUCE_OVERLAP_ON, RED
 // How head and loss are computed. WHOLE: the logits of all tokens, then the loss. CHUNKED: a part of the tokens at a
 // time, head, loss and both gradients, so that no other part's logits live. FUSED: the same in one kernel without an
 // fp32 copy (Hsu et al. 2024, Liger). IN_PLACE: of all tokens, by a kernel that writes the gradient over the logits as
-// the head made them (Transformer Engine). TARGET: as the target does it by itself (target_loss).
-typedef enum { LOSS_TARGET, LOSS_WHOLE, LOSS_CHUNKED, LOSS_FUSED, LOSS_IN_PLACE, LOSS_FORM_COUNT } LossForm;
+// the head made them (Transformer Engine). ONE_COPY: of all tokens, in a single fp32 copy in which softmax and gradient
+// are made (Megatron-core without its fused kernel). TARGET: as the target does it by itself (target_loss).
+typedef enum {
+    LOSS_TARGET,
+    LOSS_WHOLE,
+    LOSS_CHUNKED,
+    LOSS_FUSED,
+    LOSS_IN_PLACE,
+    LOSS_ONE_COPY,
+    LOSS_FORM_COUNT
+} LossForm;
 
 // What is captured once and replayed, so that the host launches none of its operations. ON: forward and backward.
 // LAYERS: each layer by itself; from there on these parts of each layer (Megatron-core's cuda_graph_modules): attention

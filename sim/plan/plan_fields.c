@@ -54,7 +54,7 @@ const char *const pp_split_names[SPLIT_COUNT] = {[SPLIT_TARGET] = "target",
                                                  [SPLIT_WEIGHTED] = "weighted",
                                                  [SPLIT_ENDS] = "ends",
                                                  [SPLIT_CHUNKS] = "chunks"};
-const char *const loss_form_names[LOSS_FORM_COUNT] = {"target", "whole", "chunked", "fused", "in-place"};
+const char *const loss_form_names[LOSS_FORM_COUNT] = {"target", "whole", "chunked", "fused", "in-place", "one-copy"};
 #define PARTS(end) "attn" end, "mlp" end, "attn+mlp" end
 #define OF_LAYERS [CUDA_GRAPHS_LAYERS] = "layers", PARTS(""), "router", PARTS("+router")
 const char *const cuda_graphs_names[CUDA_GRAPHS_COUNT] = {SWITCHED(CUDA_GRAPHS), OF_LAYERS};
@@ -324,11 +324,11 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                         RUNS}},
     [PLAN_LOSS] = {"loss_form", "loss", "loss", AT(loss), WORDS(loss_form_names), .scope = PLAN_OF_SHAPE,
                    .searched = true,
-                   .option = {"loss", "auto|target|whole|chunked|fused|in-place", NULL,
+                   .option = {"loss", "auto|target|whole|chunked|fused|in-place|one-copy", NULL,
                               "auto; predict, run, preflight: the target's own",
                               "head and loss: the logits of all tokens, of a part of the tokens at a time, the same by "
-                              "one kernel, or of all with the gradient written over them; auto tries what the target "
-                              "has, target is its own",
+                              "one kernel, of all with the gradient written over them, or in one fp32 copy; auto "
+                              "tries what the target has, target is its own",
                               RUNS},
                    .column = "loss"},
     [PLAN_CUDA_GRAPHS] =

@@ -290,12 +290,12 @@ static void emit_copied_loss(Lowering *lowering, OpList *out, const LossRefs *lo
     emit_copy(lowering, out, upcast, logits->logits, "logit gradient");
 }
 
-// Kernels of the fused forms read the logits directly.
+// Kernels of the fused forms read the logits directly, but Megatron-core's own.
 static int loss_copies(const Lowering *lowering) {
     const Target *target = lowering->target;
     const LossForm form = target_loss(target, lowering->plan);
     const bool direct = form == LOSS_FUSED || form == LOSS_IN_PLACE;
-    const int whole = direct ? 0 : target->loss_fp32_copies[lowering->plan->fused];
+    const int whole = direct ? 0 : form == LOSS_ONE_COPY ? 1 : target->loss_fp32_copies[lowering->plan->fused];
     return whole + (whole > 0 && lowering->dims.vocab_split && lowering->tp > 1 ? target->split_loss_fp32_copies : 0);
 }
 

@@ -32,7 +32,12 @@ static const TargetVersion megatron_2022 = {
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),  // no step constant: no measured steps are short enough to tell
         SET(runtime.loss_bytes_per_logit, 44.0),         // sim/SOURCES.md A4: vocabulary-parallel
         SET(loss_fp32_copies[FUSED_FUSED], 2),           // fp32 logits and their softmax
-        SET(loss_fp32_copies[FUSED_EAGER], 2), SET(loss_fp32_copies[FUSED_COMPILED], 2),
+        // In place since 2024-06 (Megatron-LM 9634c0e4a3, tensor_parallel/cross_entropy.py). Two are kept before, and
+        // by --cross-entropy-loss-fusion, whose compiled parts change nothing in place (fusions/
+        // fused_cross_entropy.py): on in NeMo, Megatron-Bridge and what we export. Here, as later runs of separate
+        // operations are of this row
+        SET(losses_by_call, LOSS_BIT(LOSS_ONE_COPY)), SET(loss_fp32_copies[FUSED_EAGER], 2),
+        SET(loss_fp32_copies[FUSED_COMPILED], 2),
         SET(runtime.optimizer_bytes_per_parameter, 50.0),  // sim/SOURCES.md A6
         SET(runtime.relative_uncertainty, 0.08)),
 };
@@ -64,7 +69,7 @@ static const TargetVersion megatron_core = {
         SET(predicts_further, true),                   // --mtp-num-layers
         // --cross-entropy-fusion-impl te since 0.12 (0f60adbd30). Its bf16 gradients trained unstably: Megatron-LM's
         // arguments refuse it since 168cb15d70 (2026-06), its core warns of it; so no search tries it
-        SET(losses_by_call, LOSS_BIT(LOSS_IN_PLACE)),
+        SET(losses_by_call, LOSS_BIT(LOSS_IN_PLACE) | LOSS_BIT(LOSS_ONE_COPY)),
         // --moe-token-dispatcher-type allgather, or flex with --moe-flex-dispatcher-backend
         SET(dispatchers,
             DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),
@@ -102,7 +107,7 @@ static const TargetVersion megatron_core = {
         SET(runtime.bucket_parameters, 40e6), SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
         SET(runtime.gathers_beside_forward, true),  // --overlap-param-gather, in what we export and NeMo's recipes
         SET(runtime.step_fixed_s, 6e-3),            // sim/SOURCES.md A6: 3 to 9 ms
-        SET(tp_overlap_exposed, 0.2),               // user buffers (sim/SOURCES.md A6; chosen there, not fitted)
+        SET(tp_overlap_exposed, 0.2),  // user buffers (sim/SOURCES.md A6; chosen there, not fitted)
         // One of all tokens for each of 12 products of a layer, 8 of them of what is gathered, which fp8 has in a byte
         // (Transformer Engine 2.8, pytorch/module/base.py, initialize_ub)
         SET(tp_overlap_bytes, 12 * 2), SET(tp_overlap_fp8_bytes, 8 * 1 + 4 * 2)),

@@ -169,6 +169,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
     fprintf(out, "    cfg.model.attention_backend = AttnBackend.%s\n",
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
     fprintf(out, "    cfg.model.cross_entropy_fusion_impl = \"%s\"\n", plan->loss == LOSS_IN_PLACE ? "te" : "native");
+    PRINT_IF(plan->loss == LOSS_ONE_COPY, out, "    cfg.model.cross_entropy_loss_fusion = False\n");
     if (plan_offloads_activations(plan)) {
         fprintf(out,
                 "    cfg.model.cpu_offloading = True\n"

@@ -107,7 +107,9 @@ static void write_model(const ConfigJob *job, FILE *out) {
     } else {
         fputs("    --position-embedding-type learned_absolute\n", out);
     }
-    fputs("    --attention-dropout 0 --hidden-dropout 0\n", out);  // the plan has none, Megatron's default is 0.1
+    // The plan has no dropout, Megatron's default is 0.1
+    fprintf(out, "    --attention-dropout 0 --hidden-dropout 0%s\n",
+            job->plan->loss == LOSS_ONE_COPY ? "" : " --cross-entropy-loss-fusion");
     fprintf(out, "%s%s%s%s%s", model->mlp == MLP_GATED ? "    --swiglu\n" : "",
             model->mlp_bias ? "" : "    --disable-bias-linear\n",
             model->qkv_bias && !model->mlp_bias ? "    --add-qkv-bias\n" : "",

@@ -385,20 +385,18 @@ static Status read_graphs(Import *import, Error *error) {
 // alone refuses the kernel, since 168cb15d70.
 static Status read_loss(Import *import, Error *error) {
     const bool bridge = megatron_is_bridge(import);
-    const char *whose = "native", *key = megatron_key(import, M_LOSS_KERNEL);
+    const char *whose = "native";
     int kernel = bridge;
     TRY(megatron_bool(import, M_LOSS_KERNEL, &kernel, error));
     TRY(megatron_word(import, M_LOSS_OF, &whose, error));
     const bool in_place = kernel && strcmp(whose, "te") == 0;
-    if (in_place) {
-        import->said.choice[PLAN_LOSS] = LOSS_IN_PLACE;
+    if (in_place || !kernel) {
+        import->said.choice[PLAN_LOSS] = in_place ? LOSS_IN_PLACE : LOSS_ONE_COPY;
     }
     FIND_IF(
         in_place && !bridge, import, FINDING_REFUSED, megatron_key(import, M_LOSS_OF),
         "Megatron-LM since 2026-06 stops: Transformer Engine cross entropy loss fusion is disabled due to stability "
         "issues");
-    FIND_IF(kernel && !in_place && import_has(import, key), import, FINDING_UNMODELLED, key,
-            "one kernel for the loss: your run needs a little less memory and time");
     return STATUS_OK;
 }
 

@@ -17,7 +17,7 @@ MODEL=(
     --max-position-embeddings 65536 --seq-length 65536
     --normalization RMSNorm --norm-epsilon 1e-05
     --position-embedding-type rope --rotary-base 500000
-    --attention-dropout 0 --hidden-dropout 0
+    --attention-dropout 0 --hidden-dropout 0 --cross-entropy-loss-fusion
     --swiglu
     --disable-bias-linear
     --untie-embeddings-and-output-weights

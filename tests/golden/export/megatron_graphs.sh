@@ -17,7 +17,7 @@ MODEL=(
     --max-position-embeddings 8192 --seq-length 4096
     --normalization RMSNorm --norm-epsilon 1e-05
     --position-embedding-type rope --rotary-base 500000
-    --attention-dropout 0 --hidden-dropout 0
+    --attention-dropout 0 --hidden-dropout 0 --cross-entropy-loss-fusion
     --swiglu
     --disable-bias-linear
     --untie-embeddings-and-output-weights

@@ -286,7 +286,7 @@ static const Choice of_megatron[] = {
     {NULL, MEGATRON("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"),
      MEGATRON("--cross-entropy-loss-fusion")},
     {"--cross-entropy-fusion-impl", MEGATRON("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te"), NULL},
-    {"--cross-entropy-loss-fusion", MEGATRON("--cross-entropy-loss-fusion"), NULL},
+    {NULL, MEGATRON("--cross-entropy-loss-fusion"), MEGATRON("")},
     {NULL, MEGATRON("--cuda-graph-impl transformer_engine --cuda-graph-modules attn"), MEGATRON("")},
     {NULL, MEGATRON("--cuda-graph-impl local --cuda-graph-scope mlp"), MEGATRON("--cuda-graph-impl local")},
     {NULL, MEGATRON("--fp8-format hybrid --fp8-recipe mxfp8"), MEGATRON("--fp8-format hybrid")},

@@ -78,6 +78,14 @@ Test(loss_form, a_loss_in_place_keeps_the_logits_alone) {
     cr_expect_eq(bytes_of(&own, "logits_fp32") + bytes_of(&own, "log_softmax"), 8 * LOGITS);
 }
 
+// Without its fused kernel the logits' fp32 copy becomes their softmax and then their gradient
+// (tensor_parallel/cross_entropy.py of Megatron-LM since 9634c0e4a3).
+Test(loss_form, a_loss_in_one_copy_keeps_one_fp32_tensor_of_the_logits) {
+    const StepProgram one = program_of("megatron", LOSS_ONE_COPY);
+    cr_expect_eq(bytes_of(&one, "logits_fp32"), 4 * LOGITS);
+    cr_expect_eq(bytes_of(&one, "log_softmax"), 0);
+}
+
 // Its gradient is fp32 until all parts are through.
 Test(loss_form, torchtitan_collects_the_gradient_of_the_head_s_input_in_fp32) {
     const StepProgram chunked = program_of("torchtitan@0.3", LOSS_TARGET);
