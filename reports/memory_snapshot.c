@@ -17,7 +17,8 @@ typedef struct Layout {
     StepInstance *instances;
     int32_t count;
     Lifetimes lifetimes;
-    int64_t *address;  // of slot 0 of each buffer
+    int64_t *address;         // of slot 0 of each buffer
+    int64_t workspace_bytes;  // of libraries, behind the persistent buffers and counted with them
     int64_t persistent_bytes, total_bytes;
     int64_t *time_us;  // when each instance begins, never falling
 } Layout;
@@ -34,8 +35,15 @@ static void place_buffers(Layout *layout) {
                 layout->total_bytes += buffer->slots * buffer->slot_bytes;
             }
         }
-        layout->persistent_bytes = pass == 0 ? layout->total_bytes : layout->persistent_bytes;
+        if (pass == 0) {
+            layout->workspace_bytes = (int64_t)runtime_workspace_bytes(&program->target->runtime);
+            layout->persistent_bytes = layout->total_bytes += layout->workspace_bytes;
+        }
     }
+}
+
+static int64_t workspace_address(const Layout *layout) {
+    return BASE_ADDRESS + layout->persistent_bytes - layout->workspace_bytes;
 }
 
 static bool gives_times(const Layout *layout) {
@@ -115,23 +123,51 @@ typedef struct SlotEvent {
     bool frees;
 } SlotEvent;
 
-static void put_event(Pickle *pickle, const Layout *layout, const SlotEvent *event, const char *action) {
-    const Buffer *buffer = &layout->snapshot->program->buffers[event->buffer];
+typedef struct TraceEvent {
+    const char *action, *category;
+    int64_t address, bytes, time_us;
+} TraceEvent;
+
+// Its dictionary stays open, for the frames.
+static void begin_event(Pickle *pickle, const TraceEvent *event) {
     pickle_dict_begin(pickle);
     pickle_word(pickle, "action");
-    pickle_word(pickle, action);
+    pickle_word(pickle, event->action);
     pickle_word(pickle, "addr");
-    pickle_integer(pickle, layout->address[event->buffer] + event->slot * buffer->slot_bytes);
+    pickle_integer(pickle, event->address);
     pickle_word(pickle, "size");
-    pickle_integer(pickle, buffer->slot_bytes);
+    pickle_integer(pickle, event->bytes);
     pickle_word(pickle, "stream");
     pickle_integer(pickle, 0);
     pickle_word(pickle, "time_us");
-    pickle_integer(pickle, event->instance >= 0 ? layout->time_us[event->instance] : 0);
+    pickle_integer(pickle, event->time_us);
     pickle_word(pickle, "category");
-    pickle_word(pickle, memory_role_words[buffer->role]);
+    pickle_word(pickle, event->category);
+}
+
+static void put_event(Pickle *pickle, const Layout *layout, const SlotEvent *event, const char *action) {
+    const Buffer *buffer = &layout->snapshot->program->buffers[event->buffer];
+    begin_event(pickle, &(TraceEvent){.action = action,
+                                      .category = memory_role_words[buffer->role],
+                                      .address = layout->address[event->buffer] + event->slot * buffer->slot_bytes,
+                                      .bytes = buffer->slot_bytes,
+                                      .time_us = event->instance >= 0 ? layout->time_us[event->instance] : 0});
     put_frames(pickle, layout, event->buffer, event->slot, event->first);
     pickle_dict_end(pickle);
+}
+
+static void put_workspaces(Pickle *pickle, const Layout *layout) {
+    if (layout->workspace_bytes > 0) {
+        begin_event(pickle, &(TraceEvent){.action = "alloc",
+                                          .category = memory_role_words[ROLE_RUNTIME],
+                                          .address = workspace_address(layout),
+                                          .bytes = layout->workspace_bytes});
+        pickle_word(pickle, "frames");
+        pickle_list_begin(pickle);
+        put_frame(pickle, "kept from step to step", "workspaces of libraries");
+        pickle_list_end(pickle);
+        pickle_dict_end(pickle);
+    }
 }
 
 // By instance; what an instance writes is allocated before what it uses last is freed.
@@ -189,6 +225,7 @@ static void put_trace(Pickle *pickle, const Layout *layout) {
     pickle_word(pickle, "category");
     pickle_word(pickle, "unknown");
     pickle_dict_end(pickle);
+    put_workspaces(pickle, layout);
     for (int64_t i = 0; i < count; i++) {
         if (i % PIECE == PIECE - 1) {
             pickle_list_more(pickle);
@@ -226,6 +263,9 @@ static void put_blocks(Pickle *pickle, const Layout *layout) {
         for (int32_t slot = 0; buffer->persistent && slot < buffer->slots; slot++) {
             put_block(pickle, layout->address[i] + slot * buffer->slot_bytes, buffer->slot_bytes, true);
         }
+    }
+    if (layout->workspace_bytes > 0) {
+        put_block(pickle, workspace_address(layout), layout->workspace_bytes, true);
     }
     const int64_t rest = layout->total_bytes - layout->persistent_bytes;
     if (rest > 0) {

@@ -429,6 +429,17 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
     }
 }
 
+// Dropout of the layers, and the workspaces that the environment gives to cuBLAS, as deterministic runs have to say.
+static void take_settings(Arena *arena, const RunRow *row, const Target **target) {
+    const double workspace = row_workspace_bytes(row);
+    if (row->dropout > 0) {
+        own_copy(arena, target)->halves_drop = true;
+    }
+    if (workspace > 0) {
+        own_copy(arena, target)->runtime.blas_workspace_bytes = workspace;
+    }
+}
+
 // vTrain's 1,440 steps on one node are its simulator's: to the nanosecond they are linear in layers and micro-batches,
 // and differ between sizes of dp by its table of all-reduces (tests/accuracy/runs/vtrain.py).
 static bool is_computed(const RunRow *row) {
@@ -507,6 +518,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         take_plain_trace(mapper->arena, row, &run->request.target);
         take_code_of_first_run(mapper->arena, row, &run->request.target);
         take_kernels_of_source(mapper->arena, row, &run->request.target);
+        take_settings(mapper->arena, row, &run->request.target);
         take_libraries_of_date(row, &run->request.cluster.accelerator);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);

@@ -45,6 +45,9 @@ typedef struct RunRow {
     // what was measured
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gb;
     const char *mem_kind;
+    // what the run set beside its plan
+    double dropout;                 // of what attention and MLP add to the stream
+    const char *cublas_workspaces;  // CUBLAS_WORKSPACE_CONFIG of its environment
     int64_t usable, oom_certain;
     const char *half;  // of a set of runs, part of which constants were fitted on: as its group says; NULL
 } RunRow;

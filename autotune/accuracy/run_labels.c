@@ -3,6 +3,7 @@
 
 #include "autotune/accuracy/run_labels.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/base/text.h"
@@ -89,4 +90,17 @@ GraphUse row_graphs(const RunRow *row) {
     return captured || strcmp(word, "layers") == 0                  ? (GraphUse)(CUDA_GRAPHS_LAYERS + captured)
            : text_index(off, sizeof off / sizeof off[0], word) >= 0 ? CUDA_GRAPHS_OFF
                                                                     : CUDA_GRAPHS_TARGET;
+}
+
+// ":4096:2:16:8": two of 4096 KiB and eight of 16.
+double row_workspace_bytes(const RunRow *row) {
+    static const double KIB = 1024;
+    const char *at = row->cublas_workspaces;
+    double bytes = 0;
+    int kib = 0, count = 0, read = 0;
+    while (at && sscanf(at, ":%d:%d%n", &kib, &count, &read) == 2) {
+        bytes += KIB * kib * count;
+        at += read;
+    }
+    return bytes;
 }

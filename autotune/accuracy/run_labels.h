@@ -9,6 +9,7 @@
 GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
 bool row_says_liger(const RunRow *row);
+double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
 
 // What recipes set, and what the libraries of the row's date had.
 bool row_is_fp8_recipe(const RunRow *row, const Target *target);

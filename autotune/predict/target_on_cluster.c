@@ -2,6 +2,7 @@
 
 #include "autotune/predict/target_on_cluster.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,9 +27,27 @@ static const char *evidence(const ClusterProfile *cluster, Arena *arena) {
                                 : "stated by the profile";
 }
 
+// Before Hopper, whose are those of the rows: PyTorch's workspace of a cuBLAS handle (CublasHandlePool.cpp of its
+// aten/src/ATen/cuda: 4096 KiB twice and 16 eight times), and Transformer Engine's (get_cublas_workspace_size_bytes of
+// its pytorch/cpp_extensions/gemm.py).
+static const double old_blas_workspace_bytes = 8519680, old_engine_workspace_bytes = 4194304;
+
+static const Target *on_chip(const Target *target, const Accelerator *chip, Arena *arena) {
+    const double *const known[] = {&target->runtime.blas_workspace_bytes, &target->runtime.engine_workspace_bytes};
+    if (chip->gemm[DTYPE_FP8].burst_flop_per_s > 0 || (*known[0] <= 0 && *known[1] <= 0)) {
+        return target;
+    }
+    Target *changed = ARENA_NEW(arena, Target);
+    *changed = *target;
+    changed->runtime.blas_workspace_bytes = fmin(*known[0], old_blas_workspace_bytes);
+    changed->runtime.engine_workspace_bytes = fmin(*known[1], old_engine_workspace_bytes);
+    return changed;
+}
+
 const Target *target_on_cluster(const Target *target, const ClusterProfile *cluster, Arena *arena) {
     char name[sizeof cluster->targets[0].name];
     name_of(target, name);
+    target = on_chip(target, &cluster->accelerator, arena);
     for (int i = 0; i < cluster->target_count; i++) {
         const ClusterTarget *known = &cluster->targets[i];
         if (strcmp(known->name, name) != 0) {

@@ -1,4 +1,5 @@
-// A target as it runs on one machine: numbers calibrated from its runs there replace those of its row.
+// A target as it runs on one machine: numbers calibrated from its runs there replace those of its row, and libraries
+// take what they do on its chip.
 
 #pragma once
 
@@ -6,7 +7,7 @@
 #include "sim/cluster/cluster.h"
 #include "sim/frameworks/target.h"
 
-// The row itself where the profile was not calibrated for it, else a copy in the arena.
+// The row itself where nothing of it differs there, else a copy in the arena.
 const Target *target_on_cluster(const Target *target, const ClusterProfile *cluster, Arena *arena);
 
 // The entry of a runner, made of its runtime, in place of the one that the profile has; false: no room for one more.

@@ -184,6 +184,7 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
         *curve = (MemoryCurve){.slack = program->target->runtime.allocator_slack,
                                .moving_slack = target_moving_slack(program->target, &program->plan),
                                .fixed_reserved_bytes = memory_outside_bytes(program, from->scratch) - of_overlap,
+                               .workspace_bytes = runtime_workspace_bytes(&program->target->runtime),
                                .carried_bytes = carried_bytes(program)};
         take_growing(program, curve);
         status = make_planes(from, plan, curve, error);
@@ -230,7 +231,7 @@ void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_sha
     estimate->last_growing_bytes = curve->last_growing_bytes;
     estimate->early_bytes = curve->early_bytes;
     peak += estimate->carried_bytes * (in_flight - 1);
-    estimate->peak_bytes = peak;
+    estimate->peak_bytes = peak + curve->workspace_bytes;
     const double resident = plane_at(&curve->resident, micro_batch, shard_share);
     estimate->reserved_bytes =
         peak * (1 + curve->slack) + (peak - resident) * curve->moving_slack + curve->fixed_reserved_bytes;

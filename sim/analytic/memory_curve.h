@@ -18,6 +18,7 @@ typedef struct MemoryCurve {
     MemoryPlane *planes;  // moments; the largest counts
     int32_t count;
     double fixed_reserved_bytes;  // outside the allocator, without what tp_overlap needs where that is not planned
+    double workspace_bytes;       // of them, alive in the allocator
     double slack, moving_slack;   // of the peak; of what is not resident
     MemoryPlane resident;
     double carried_bytes;  // per sequence, from forward to its backward: once in the planes; 0 without a pipeline

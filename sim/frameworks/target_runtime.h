@@ -30,8 +30,16 @@ typedef struct TargetRuntime {
     double part_copy_s;  // gathers_flat: each rank's part of each parameter is copied into place by a call of its own
     // memory beyond live bytes
     double context_bytes, communicator_bytes;  // CUDA context and libraries; per communicator
-    double allocator_slack;                    // reserved / allocated - 1
-    double stage_slack;                        // on a pipeline's stages, of what is not resident, on top
+    // Of context_bytes, what the allocator hands out for good: to each of PyTorch's two cuBLAS handles (of the main
+    // thread and of autograd's) and to Transformer Engine, from Hopper on (target_on_cluster.h for chips before)
+    double blas_workspace_bytes, engine_workspace_bytes;
+    double allocator_slack;       // reserved / allocated - 1
+    double stage_slack;           // on a pipeline's stages, of what is not resident, on top
     double reduce_buffer;         // stages 1 to 3: elements of the buffer that gradients are copied into to be reduced
     double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } TargetRuntime;
+
+static inline double runtime_workspace_bytes(const TargetRuntime *runtime) {
+    enum { HANDLES = 2 };
+    return HANDLES * runtime->blas_workspace_bytes + runtime->engine_workspace_bytes;
+}

@@ -197,6 +197,10 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
     breakdown->allocator_bytes =
         target_cached_bytes(program->target, &program->plan, breakdown->peak_bytes, (double)trace.persistent_bytes);
     breakdown->reserved_bytes = memory_outside_bytes(program, &traces->scratch) + breakdown->allocator_bytes;
+    const double workspaces = runtime_workspace_bytes(&program->target->runtime);  // moved from outside
+    breakdown->peak_bytes += workspaces;
+    breakdown->runtime += workspaces;
+    breakdown->allocator_bytes += workspaces;
     return STATUS_OK;
 }
 
@@ -241,16 +245,17 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
 
 Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *traces, MemoryBreakdown *breakdown,
                    Error *error) {
-    const double outside = breakdown->reserved_bytes - breakdown->allocator_bytes;
-    const double left = limit_bytes > 0 ? limit_bytes - outside : 0;
+    const double workspaces = runtime_workspace_bytes(&program->target->runtime);
+    const double outside = breakdown->reserved_bytes - breakdown->allocator_bytes + workspaces;
+    const double left = limit_bytes > 0 ? limit_bytes - outside : 0, peak = breakdown->peak_bytes - workspaces;
     const bool replays = program->target->allocator != ALLOCATOR_NONE && !plan_has_stages(&program->plan);
-    if (!replays || (limit_bytes > 0 && breakdown->peak_bytes > left)) {
+    if (!replays || (limit_bytes > 0 && peak > left)) {
         return STATUS_OK;
     }
     double cached;
     const double more = program->target->runtime.allocator_slack - program->target->replayed_slack;
     TRY(memory_cached_bytes(program, left, traces, &cached, error));
-    hold(breakdown, fmax(cached + more * breakdown->peak_bytes, breakdown->peak_bytes));
+    hold(breakdown, fmax(cached + more * peak, peak) + workspaces);
     return STATUS_OK;
 }
 

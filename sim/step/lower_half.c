@@ -24,8 +24,8 @@ static bool norms_twice(const Lowering *lowering) {
     .in = half "_in", .in_scale = half "_in scale", .in_full = half "_in_full", .sum = half "_sum",                    \
     .sum_between = half "_sum_between", .sum_normed = half "_sum_normed", .din = "d" half "_in",                       \
     .din_full = "d" half "_in_full", .din_part = "d" half "_in_part", .dsum = "d" half "_sum",                         \
-    .dsum_full = "d" half "_sum_full", .enter = half " in", .leave = half " sum",                                      \
-    .enter_backward = half " input gradient", .leave_backward = half " gradient"
+    .dsum_full = "d" half "_sum_full", .mask = half "_mask", .dkept = "d" half "_kept", .enter = half " in",           \
+    .leave = half " sum", .enter_backward = half " input gradient", .leave_backward = half " gradient"
 
 Half attention_half(const Lowering *lowering) {
     const Dims *d = &lowering->dims;
@@ -123,22 +123,46 @@ void half_leave(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     half_join(lowering, half, y_between, x, sum);
 }
 
+// Dropout of what a half adds is in the kernel that adds it, and keeps a byte an element, nothing else (PyTorch's
+// native_dropout; Megatron-LM d98e8a64d, core/fusions/fused_bias_dropout.py).
+static OpRef mask_of(Lowering *lowering, const Half *half) {
+    const Dims *d = &lowering->dims;
+    return op_whole(lowering,
+                    lowering_tensor(lowering, half->mask, ROLE_ACTIVATION, DTYPE_FP8, d->tokens_between * d->hidden));
+}
+
 void half_join(Lowering *lowering, const Half *half, int32_t y, OpRef x, OpRef sum) {
     if (norms_behind(lowering)) {
         const int32_t normed = between_by_hidden(lowering, half->sum_normed);
         add_norm(lowering, SECTION_LAYER_FORWARD, &half->behind, op_whole(lowering, y), normed);
         y = normed;
     }
-    add_residual(lowering, x, op_whole(lowering, y), sum, half->out_bias);
+    Op *op = add_residual(lowering, x, op_whole(lowering, y), sum, half->out_bias);
+    if (lowering->target->halves_drop) {
+        op_operand(op, mask_of(lowering, half), ACCESS_WRITE);
+    }
+}
+
+// The gradient of what the half adds to the stream: the stream's own, or what dropout lets through.
+static OpRef added_gradient(Lowering *lowering, const Half *half, OpRef g) {
+    if (!lowering->target->halves_drop) {
+        return g;
+    }
+    const OpRef kept = op_whole(lowering, between_by_hidden(lowering, half->dkept));
+    Op *op = op_copy(lowering, SECTION_LAYER_BACKWARD, PHASE_BACKWARD, "dropout gradient", 1,
+                     lowering->dims.tokens_between * lowering->dims.hidden, g, kept);
+    op_operand(op, mask_of(lowering, half), ACCESS_READ);
+    return kept;
 }
 
 // From the gradient g of the residual stream after the half.
 HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g) {
-    HalfGradient gradient = {.between = g};
+    const OpRef added = added_gradient(lowering, half, g);
+    HalfGradient gradient = {.between = added};
     if (norms_behind(lowering)) {
         gradient.between = op_whole(lowering, between_by_hidden(lowering, half->dsum));
         add_norm_backward(lowering, SECTION_LAYER_BACKWARD, &half->behind,
-                          &(NormBackward){.dy = g,
+                          &(NormBackward){.dy = added,
                                           .x = op_whole(lowering, between_by_hidden(lowering, half->sum_between)),
                                           .residual = op_absent(),
                                           .dx = gradient.between});
@@ -146,7 +170,7 @@ HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g) {
     if (fp8_gathers_inputs(lowering)) {
         return gather_in_fp8(lowering, half, gradient.between);
     }
-    const bool own = norms_behind(lowering) || gradients_apart(lowering);
+    const bool own = norms_behind(lowering) || gradients_apart(lowering) || lowering->target->halves_drop;
     gradient.full = tokens_by(lowering, own ? half->dsum_full : "dx_full", lowering->dims.hidden);
     mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_LEAVE_BACKWARD, gradient.between,
             op_whole(lowering, gradient.full), half->leave_backward);

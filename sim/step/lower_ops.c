@@ -297,7 +297,7 @@ void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int
 }
 
 // The bias of a row-parallel layer is added once, after its partial sums have been reduced.
-void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias) {
+Op *add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias) {
     const Dims *d = &lowering->dims;
     Op *op = sum_op(lowering, SECTION_LAYER_FORWARD, x, y, sum);
     op->task.cols = d->tokens_between * d->hidden;
@@ -305,4 +305,5 @@ void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *b
         op_size(op, d->tokens_between, d->hidden);
         op_operand(op, slice_of(lowering, lowering->weights, UNIT_LAYER, bias), ACCESS_READ);
     }
+    return op;
 }

@@ -92,7 +92,7 @@ Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int
 void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands);
 Op *add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows);
 void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements);
-void add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias);
+Op *add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias);
 void projection_forward(Lowering *lowering, const Projection *projection, OpRef x);
 
 // Input of a projection and its gradient; first: nothing has been added to its weight gradients yet.
@@ -112,7 +112,7 @@ typedef struct Half {
     Linear out;
     const char *out_bias;  // added with the residual; NULL where there is none
     const char *in, *in_full, *sum, *sum_between, *sum_normed;
-    const char *din, *din_full, *din_part, *dsum, *dsum_full;
+    const char *din, *din_full, *din_part, *dsum, *dsum_full, *mask, *dkept;
     const char *enter, *leave, *enter_backward, *leave_backward;
     const char *in_scale;
 } Half;

@@ -107,6 +107,9 @@ static const TargetVersion megatron_core = {
         SET(runtime.bucket_parameters, 40e6), SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
         SET(runtime.gathers_beside_forward, true),  // --overlap-param-gather, in what we export and NeMo's recipes
         SET(runtime.step_fixed_s, 6e-3),            // sim/SOURCES.md A6: 3 to 9 ms
+        // From Hopper on: 4096 KiB eight times (PyTorch's CublasHandlePool.cpp), and as much (Transformer Engine's
+        // pytorch/cpp_extensions/gemm.py, get_cublas_workspace_size_bytes)
+        SET(runtime.blas_workspace_bytes, 32 << 20), SET(runtime.engine_workspace_bytes, 32 << 20),
         SET(tp_overlap_exposed, 0.2),  // user buffers (sim/SOURCES.md A6; chosen there, not fitted)
         // One of all tokens for each of 12 products of a layer, 8 of them of what is gathered, which fp8 has in a byte
         // (Transformer Engine 2.8, pytorch/module/base.py, initialize_ub)

@@ -33,8 +33,8 @@ Test(megatron_ci, nearly_every_row_is_scored_and_the_others_say_why) {
 }
 
 Test(megatron_ci, peak_memory_stays_within_the_stated_errors) {
-    cr_expect_leq(accuracy.memory.median_abs, 0.078, "median %.3f", accuracy.memory.median_abs);
-    cr_expect_leq(accuracy.memory.p90_abs, 0.125, "90th percentile %.3f", accuracy.memory.p90_abs);
+    cr_expect_leq(accuracy.memory.median_abs, 0.020, "median %.3f", accuracy.memory.median_abs);
+    cr_expect_leq(accuracy.memory.p90_abs, 0.05, "90th percentile %.3f", accuracy.memory.p90_abs);
 }
 
 Test(megatron_ci, what_ran_is_called_feasible) {

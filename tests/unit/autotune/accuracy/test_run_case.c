@@ -380,6 +380,37 @@ Test(run_case, adapters_of_fms_acceleration_drop_elements_of_their_input) {
     }
 }
 
+static const Target *target_of_settings(const char *cluster, const char *dropout, const char *workspaces) {
+    const char *text = arena_format(&arena,
+                                    "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,"
+                                    "seq_len,micro_batch,zero,dropout,cublas_workspaces\n"
+                                    "a,m,32,4096,32,11008,32000,%s,megatron@core,1,8,1,1,4096,1,1,%s,%s\n",
+                                    cluster, dropout, workspaces);
+    const RunFile file = run_file_of(&arena, text);
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    return run.request.target;
+}
+
+Test(run_case, layers_drop_where_a_column_says_so) {
+    cr_expect(target_of_settings("dgx-h100", "0.1", "")->halves_drop);
+    cr_expect_not(target_of_settings("dgx-h100", "0", "")->halves_drop);
+    cr_expect_not(target_of_settings("dgx-h100", "", "")->halves_drop);
+}
+
+// PyTorch's own are 8.1 MiB before Hopper and 32 from there on, Transformer Engine's 4 and 32.
+Test(run_case, workspaces_are_those_of_the_chip_or_of_the_environment) {
+    enum { KIB = 1024, MIB = 1024 * KIB };
+    cr_expect_eq(runtime_workspace_bytes(&target_of_settings("dgx-h100", "", "")->runtime), (2 * 32 + 32) * MIB);
+    cr_expect_eq(runtime_workspace_bytes(&target_of_settings("dgx-a100-80g", "", "")->runtime),
+                 2 * (2 * 4096 + 8 * 16) * KIB + 4 * MIB);
+    cr_expect_eq(runtime_workspace_bytes(&target_of_settings("dgx-a100-80g", "", ":4096:8")->runtime),
+                 (2 * 32 + 4) * MIB);
+    cr_expect_eq(runtime_workspace_bytes(&target_of_settings("dgx-h100", "", ":4096:2:16:8")->runtime),
+                 2 * (2 * 4096 + 8 * 16) * KIB + 32 * MIB);
+}
+
 static bool overlaps_tp(const char *locator, int tp, const char *precision) {
     const char *text =
         arena_format(&arena,

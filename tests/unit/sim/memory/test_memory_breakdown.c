@@ -109,6 +109,25 @@ Test(memory_breakdown, reserved_adds_slack_context_and_one_buffer_per_communicat
     arena_free(&arena);
 }
 
+// Of the context, so that what is reserved is the same.
+Test(memory_breakdown, workspaces_of_libraries_are_alive) {
+    Arena arena = {0};
+    ProgramBuilder builder = builder_begin(&arena, 12);
+    StepProgram *program = example_prefetch(&builder, &(PrefetchOptions){.layers = 12, .micro_batches = 2});
+    Target target = *program->target;
+    target.runtime.context_bytes = 1000;
+    program->target = &target;
+    const MemoryBreakdown none = breakdown_of(program, &arena);
+    target.runtime.blas_workspace_bytes = 100;
+    target.runtime.engine_workspace_bytes = 30;
+    const MemoryBreakdown some = breakdown_of(program, &arena);
+    cr_assert_eq(some.peak_bytes, none.peak_bytes + 230, "two handles of cuBLAS");
+    cr_assert_eq(some.runtime, none.runtime + 230);
+    cr_assert_eq(some.allocator_bytes, none.allocator_bytes + 230);
+    cr_assert_eq(some.reserved_bytes, none.reserved_bytes);
+    arena_free(&arena);
+}
+
 Test(memory_breakdown, the_executors_peak_is_the_planners_arena) {
     Arena arena = {0};
     Error error = {0};
