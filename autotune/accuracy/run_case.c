@@ -233,6 +233,9 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
     if (row_has_recipe_loss(row, target, plan)) {
         plan->loss = LOSS_IN_PLACE;
     }
+    if (row_has_test_loss(row, target)) {
+        plan->loss = LOSS_ONE_COPY;
+    }
     if (row->plan_word[PLAN_MASTER_WEIGHTS][0] == '\0') {
         plan->bf16_master = (keeps_bf16(row, plan) && target->bf16_optimizer_bytes_per_parameter > 0) ||
                             target_usual(target, plan, PLAN_MASTER_WEIGHTS);
@@ -432,7 +435,7 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
 // Dropout of the layers, and the workspaces that the environment gives to cuBLAS, as deterministic runs have to say.
 static void take_settings(Arena *arena, const RunRow *row, const Target **target) {
     const double workspace = row_workspace_bytes(row);
-    if (row->dropout > 0) {
+    if (row_drops(row)) {
         own_copy(arena, target)->halves_drop = true;
     }
     if (workspace > 0) {

@@ -9,10 +9,12 @@
 GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
 bool row_says_liger(const RunRow *row);
+bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
 
 // What recipes set, and what the libraries of the row's date had.
 bool row_is_fp8_recipe(const RunRow *row, const Target *target);
 bool row_has_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan);
 bool row_has_recipe_loss(const RunRow *row, const Target *target, const TrainPlan *plan);
+bool row_has_test_loss(const RunRow *row, const Target *target);
 bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan);

@@ -399,6 +399,34 @@ Test(run_case, layers_drop_where_a_column_says_so) {
     cr_expect_not(target_of_settings("dgx-h100", "", "")->halves_drop);
 }
 
+static const RunCase *case_of_locator(const char *locator, const char *loss) {
+    RunCase *run = ARENA_NEW(&arena, RunCase);
+    const char *text = arena_format(&arena,
+                                    "id,source_locator,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,"
+                                    "dp_shard,cp,tp,seq_len,micro_batch,zero,loss\n"
+                                    "a,%s,m,32,4096,32,11008,32000,dgx-a100-80g,megatron@core,1,8,1,1,4096,1,1,%s\n",
+                                    locator, loss);
+    const RunFile file = run_file_of(&arena, text);
+    run_case_build(run_mapper_new(&arena), &file.rows[0], run);
+    cr_assert_null(run->skipped, "%s", run->skipped);
+    return run;
+}
+
+Test(run_case, a_test_of_megatron_that_says_nothing_has_what_most_of_them_set) {
+    const RunCase *test =
+        case_of_locator("NVIDIA/Megatron-LM@d98e8a64d:tests/functional_tests/test_cases/gpt/a/golden.json", "");
+    const RunCase *recipe = case_of_locator("NVIDIA/Megatron-LM@d98e8a64d:examples/llama/README.md", "");
+    const RunCase *said =
+        case_of_locator("NVIDIA/Megatron-LM@d98e8a64d:tests/functional_tests/test_cases/gpt/a/golden.json", "whole");
+    cr_expect_eq(test->plan.loss, LOSS_ONE_COPY);
+    cr_expect(test->request.target->halves_drop);
+    cr_expect_eq(test->request.target->runtime.blas_workspace_bytes, 8.0 * 4096 * 1024);
+    cr_expect_neq(recipe->plan.loss, LOSS_ONE_COPY);
+    cr_expect_not(recipe->request.target->halves_drop);
+    cr_expect_neq(said->plan.loss, LOSS_ONE_COPY);
+    cr_expect_not(said->request.target->halves_drop);
+}
+
 // PyTorch's own are 8.1 MiB before Hopper and 32 from there on, Transformer Engine's 4 and 32.
 Test(run_case, workspaces_are_those_of_the_chip_or_of_the_environment) {
     enum { KIB = 1024, MIB = 1024 * KIB };
