@@ -402,7 +402,7 @@ static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const 
     const double vocab = (double)analytic->model.vocab, hidden = (double)analytic->model.hidden;
     const double bytes = vocab * (BYTES_PER_LOGIT * (double)plan_local_tokens(plan) + BYTES_PER_GATHERED * hidden) +
                          BYTES_PER_PARAMETER * more_parameters(analytic, plan, split);
-    const int whole = analytic->cost.target->tp_flavour == TP_HF;
+    const bool whole = analytic->cost.target->tp_flavour == TP_HF || analytic->cost.target->tp_apart;
     const int32_t fewer = pipeline_held(&analytic->orders, shape, split->stage[STAGE_FULLEST]) -
                           pipeline_held(&analytic->orders, shape, split->stage[STAGE_LAST]);
     const double growing = is_steady(analytic, shape, split, split->stage[STAGE_FULLEST])

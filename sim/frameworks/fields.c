@@ -138,6 +138,10 @@ static const TargetField fields[] = {
     NEWER(slices_messages),
     NEWER(runtime.strided_rotary),
     NEWER(runtime.loss_by_row),
+    NEWER(half_sums),
+    NEWER(tp_apart),
+    NEWER(norms_keep),
+    NEWER(logits_held),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(expert_flavour),  // of models with experts only

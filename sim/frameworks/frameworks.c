@@ -17,7 +17,8 @@
     ROW(automodel)                                                                                                     \
     ROW(nanotron)                                                                                                      \
     ROW(deepspeed)                                                                                                     \
-    ROW(fsdp1)
+    ROW(fsdp1)                                                                                                         \
+    ROW(aleph_scaling)
 
 #define DECLARE(name) extern const Framework framework_##name;
 FRAMEWORKS(DECLARE)

@@ -58,6 +58,7 @@ typedef enum {
     LAYERS_EDGES_IF_UNEVEN,
     LAYERS_BY_COST,
     LAYERS_BY_PARAMETERS,
+    LAYERS_AS_MODULES,
     LAYERS_WEIGHTED,  // from here on by pp_first and pp_last
     LAYERS_BY_ENDS,
     LAYERS_BY_CHUNKS,
@@ -89,36 +90,34 @@ typedef struct Target {
     bool reduces_often_bf16;     // published runs use bf16 as often as its default and seldom state it
     bool fused_projections;      // one GEMM for q,k,v and one for gate,up
     bool fused_qkv;              // one GEMM for q,k,v regardless of gate and up
-    bool deferred_reduce;        // gradients are reduced on the last micro-step only
-    bool gradient_buffer;        // whole gradients have their own memory from the start, accumulated or not
-    bool late_reduce;            // stage 1 reduces after backward has ended, not during it
-    unsigned serial_stages;      // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
-    unsigned overlap_stages;     // the same: where it has a switch for that
+    bool deferred_reduce, late_reduce;  // gradients are reduced on the last micro-step only; stage 1: behind backward
+    bool gradient_buffer;               // whole gradients have their own memory from the start, accumulated or not
+    unsigned serial_stages;   // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
+    unsigned overlap_stages;  // the same: where it has a switch for that
     bool replicas_each_step;  // reduced on every micro-step over dp_replicate too; at stage 0 none are left for the end
-    bool half_gradients;      // weight gradients have whole buffers in the compute dtype, added to the fp32 ones
-    bool shared_shard_lane;   // all-gather and reduce-scatter use one communicator and serialise
-    bool shard_copies;        // copy-in and copy-out around gather and reduce, on the compute lane
+    bool half_gradients, half_sums;  // whole gradients in the compute dtype: added to fp32 ones; reduced in any dtype
+    bool shared_shard_lane;          // all-gather and reduce-scatter use one communicator and serialise
+    bool shard_copies;               // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch, shards_wait;  // issues all-gather(l-1) before backward(l); kernels wait for each gather
     bool root_unit;                       // embedding, final norm and head are one unit, gathered for the whole forward
     bool adapters_cast, adapters_drop, halves_drop;  // inputs are cast to their fp32; lora_dropout; hidden_dropout
-    bool frozen_held;         // stage 3: what goes into a recomputed layer without trained weights of its own, and its
-                              // gradient, live until backward ends
-    bool root_kept;           // and kept until its gradient is copied out, not gathered again for backward
-    bool tp_reduce_overlaps;  // the tp reduction of an input gradient overlaps the weight gradient's GEMM
-    bool sp_switch;           // TP_SP: has a switch that changes it to TP_AR
-    bool tp_copies;           // TP_SP: a copy reorders what was gathered or will be scattered along the sequence
-    bool tp_splits_head,
-        tp_splits_embedding;  // TP_HF: over the vocabulary; the head's logits are gathered for the loss
-    bool tp_shards_itself;    // with tp, or ep, its own library shards the model: reduced in fp32, freed after forward;
-                              // replicas wait for the last micro-step, shards do not; no cp
-    bool tp_regathers;        // TP_SP: gathered inputs are not kept, backward gathers them again
-    bool stages_regather;     // the same, in a pipeline only
-    bool gather_buffers;      // TP_SP: gathered again, inputs share one buffer for good, gradients another
-    bool gathers_flat;        // stages 1 and 2: updated weights go through flat copies of all units' size
-    bool packed_kept;         // as many heads of keys: their copies, and the packed result that queries are a view of
+    bool frozen_held;          // stage 3: what goes into a recomputed layer without trained weights of its own, and its
+                               // gradient, live until backward ends
+    bool root_kept;            // and kept until its gradient is copied out, not gathered again for backward
+    bool tp_reduce_overlaps;   // the tp reduction of an input gradient overlaps the weight gradient's GEMM
+    bool sp_switch, tp_apart;  // TP_SP: a switch changes it to TP_AR; to TP_HF, whose whole logits it has with it too
+    bool tp_copies;            // TP_SP: a copy reorders what was gathered or will be scattered along the sequence
+    bool tp_splits_head, tp_splits_embedding;  // TP_HF: over the vocabulary; logits are gathered for the loss
+    bool tp_shards_itself;  // with tp, or ep, its own library shards the model: reduced in fp32, freed after forward;
+                            // replicas wait for the last micro-step, shards do not; no cp
+    bool tp_regathers, stages_regather;  // TP_SP: inputs are gathered again, not kept; the same, in a pipeline only
+    bool gather_buffers;                 // TP_SP: gathered again, inputs share one buffer for good, gradients another
+    bool gathers_flat;                   // stages 1 and 2: updated weights go through flat copies of all units' size
+    bool packed_kept;  // as many heads of keys: their copies, and the packed result that queries are a view of
     bool gate_kept, activation_apart;  // act(gate) is kept, whichever GEMM made gate; is two operations when fused too
     bool fused_softmax;            // eager attention's scale, mask and softmax are one kernel, where it takes the shape
     bool fused_norms, aten_norms;  // RMSNorm is one kernel in eager mode too: Triton's, as slow to issue, or PyTorch's
+    bool norms_keep;               // written out, it keeps an fp32 copy of its input and its result before the weight
     bool fuses_passes;  // with fused mode `fused`: a sum and the norm after it, and the whole loss, are one pass each
     bool own_kernels;   // ours: loss on logits as they are, AdamW writes the working copy, gradients begin whole
     bool master_fp32;   // fp32 master when precision is lower
@@ -157,7 +156,7 @@ typedef struct Target {
     const char *grad_sync_note, *loss_note;  // what its own is, and why there is no other; NULL
     int losses;                              // forms available by a switch, besides its own: LOSS_BIT(value)
     int losses_by_call;                      // that the user has to ask for: never tried by the search
-    bool loss_collects_half;                 // CHUNKED: its input's gradient is collected in its own dtype, not in fp32
+    bool logits_held, loss_collects_half;    // of two micro-steps; CHUNKED: not in fp32 is its input's gradient
     LossForm own_loss;                       // TARGET: whole
     bool loss_remakes_logits;  // backward runs the head a second time, and collects its input's gradient in fp32
     bool loss_regathers;       // CHUNKED: the head's unit is resharded after its norm and after the parts
@@ -271,7 +270,8 @@ static inline ReduceOverlap target_reduce_overlap(const Target *target, const Tr
 
 // Which tensor parallelism the plan's layers have.
 static inline TpFlavour target_tp_flavour(const Target *target, const TrainPlan *plan) {
-    return target->sp_switch && plan->sequence_parallel == SEQUENCE_PARALLEL_OFF ? TP_AR : target->tp_flavour;
+    const bool off = target->sp_switch && plan->sequence_parallel == SEQUENCE_PARALLEL_OFF;
+    return !off ? target->tp_flavour : target->tp_apart ? TP_HF : TP_AR;
 }
 
 static inline bool target_slices_messages(const Target *target, const TrainPlan *plan) {

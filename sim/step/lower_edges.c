@@ -68,6 +68,17 @@ static int32_t logits_of_part(Lowering *lowering) {
     return lowering_tensor(lowering, "logits", ROLE_LOGITS, d->dtype, d->tokens / lowering->loss_chunks * d->vocab);
 }
 
+// What a pipeline's buffers still hold: of this micro-step and of the one before, until others take their places.
+static void hold_logits(Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    if (lowering->target->logits_held) {
+        const int64_t held = lowering->plan->grad_accum > 1 ? 2 : 1;
+        const int32_t logits =
+            lowering_tensor(lowering, "held_logits", ROLE_LOGITS, d->dtype, held * d->tokens * d->vocab);
+        lowering->tensors[logits].persistent = lowering->tensors[logits].untouched = true;
+    }
+}
+
 // PyTorch's chunked losses accumulate the gradient of their input in fp32.
 static int32_t collected_gradient(Lowering *lowering, int32_t dh) {
     const bool chunked = target_loss(lowering->target, lowering->plan) == LOSS_CHUNKED;
@@ -154,6 +165,7 @@ void lower_tail(Lowering *lowering) {
     const int32_t h = between_by_hidden(lowering, "head_in");
     const int32_t h_full = tokens_by(lowering, "head_in_full", d->hidden);
     logits_of_part(lowering);
+    hold_logits(lowering);
     const OpRef x_last = stream_at(lowering, residual_stream(lowering), lowering->model->layers);
 
     if (lowering_has_stages(lowering)) {  // the first stage's tokens are not on this rank

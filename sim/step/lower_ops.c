@@ -235,8 +235,11 @@ Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char 
 }
 
 static OpRef norm_statistics(Lowering *lowering, const Norm *norm) {
-    const int64_t per_row = lowering->model->norm == NORM_LAYER ? 2 : 1;
-    return op_whole(lowering, row_statistics(lowering, norm->statistics, per_row * lowering->dims.tokens_between));
+    const Dims *d = &lowering->dims;
+    const bool keeps = lowering->target->norms_keep && lowering->plan->fused == FUSED_EAGER;
+    // 4 + 2 bytes of a number, less the 2 of its input, which nothing else keeps then.
+    const int64_t per_row = (lowering->model->norm == NORM_LAYER ? 2 : 1) + (keeps ? d->hidden : 0);
+    return op_whole(lowering, row_statistics(lowering, norm->statistics, per_row * d->tokens_between));
 }
 
 static OpRef slice_of(const Lowering *lowering, const int32_t tensors[UNIT_COUNT], int unit, const char *slice) {

@@ -3,13 +3,13 @@
 #include "sim/step/splits/split.h"
 
 extern const LayerSplit layer_split_even, layer_split_edges, layer_split_cost, layer_split_parameters,
-    layer_split_weighted, layer_split_ends, layer_split_chunks;
+    layer_split_modules, layer_split_weighted, layer_split_ends, layer_split_chunks;
 
 const LayerSplit *const layer_splits[LAYER_RULE_COUNT] = {
-    [LAYERS_EVEN] = &layer_split_even,         [LAYERS_EDGES_IF_UNEVEN] = &layer_split_edges,
-    [LAYERS_BY_COST] = &layer_split_cost,      [LAYERS_BY_PARAMETERS] = &layer_split_parameters,
-    [LAYERS_WEIGHTED] = &layer_split_weighted, [LAYERS_BY_ENDS] = &layer_split_ends,
-    [LAYERS_BY_CHUNKS] = &layer_split_chunks,
+    [LAYERS_EVEN] = &layer_split_even,          [LAYERS_EDGES_IF_UNEVEN] = &layer_split_edges,
+    [LAYERS_BY_COST] = &layer_split_cost,       [LAYERS_BY_PARAMETERS] = &layer_split_parameters,
+    [LAYERS_AS_MODULES] = &layer_split_modules, [LAYERS_WEIGHTED] = &layer_split_weighted,
+    [LAYERS_BY_ENDS] = &layer_split_ends,       [LAYERS_BY_CHUNKS] = &layer_split_chunks,
 };
 
 void split_layers(const ModelSpec *model, const Target *target, const TrainPlan *plan, int32_t *counts) {

@@ -88,7 +88,8 @@ Test(target, the_rows_that_people_name_are_there) {
         "axolotl@0.19",        "axolotl@0.18",    "torchtitan@0.2",  "torchtitan@0.0", "torchtitan@0.1",
         "torchtitan@0.2.1",    "torchtitan@head", "torchtitan@0.3",  "megatron@core",  "megatron@0.19",
         "megatron@bridge-0.6", "automodel@0.7",   "megatron@2022",   "nanotron@0.4",   "deepspeed@0.19",
-        "deepspeed@0.19.8",    "trainer@5.23",    "trl@1.16",        "fsdp1@2.0",      "nanotron@2024-12"};
+        "deepspeed@0.19.8",    "trainer@5.23",    "trl@1.16",        "fsdp1@2.0",      "nanotron@2024-12",
+        "aleph_scaling@0.1"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         find(named[i]);
     }

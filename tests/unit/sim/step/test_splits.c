@@ -59,6 +59,14 @@ Test(splits, deepspeed_makes_the_heaviest_chunk_as_light_as_can_be) {
     expect_cut(LAYERS_BY_PARAMETERS, &small, 2, (const int32_t[]){8, 8});
 }
 
+// 19 modules: embedding, 16 layers, final norm and head.
+Test(splits, modules_are_dealt_out_with_embedding_norm_and_head_among_them) {
+    expect_cut(LAYERS_AS_MODULES, &small, 2, (const int32_t[]){9, 7});        // 10, 9
+    expect_cut(LAYERS_AS_MODULES, &small, 4, (const int32_t[]){4, 5, 5, 2});  // 5, 5, 5, 4
+    const ModelSpec short_one = {.layers = 2};                                // 5 modules: the norm is before the head
+    expect_cut(LAYERS_AS_MODULES, &short_one, 5, (const int32_t[]){0, 1, 1, 0, 0});
+}
+
 Test(splits, every_rule_deals_out_every_layer_once) {
     ModelSpec model = small;
     int32_t counts[MOST];
