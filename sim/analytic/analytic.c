@@ -24,7 +24,6 @@ typedef struct PlacementWords {
 typedef struct MeshPiece {
     ShardCosts costs;
     PlacementWords placed;
-    uint64_t node_word;                   // ranks that a node has of it
     Task next_gather;                     // of a layer's updated weights; not there: payload_bytes 0
     Group gathering;                      // its ranks
     uint64_t demand_words[DEMAND_WORDS];  // which demands its tasks have: meshes of equal ones share contention
@@ -149,11 +148,9 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     StepProgram program;
     TRY(lower(analytic, plan, ALL_VARIANTS, &program, error));
     const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh);
-    const int world = mesh_world(&plan->mesh);
     MeshPiece *piece = ARENA_NEW(analytic->arena, MeshPiece);
     shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);
     piece->placed = placement_words(plan, per_node);
-    piece->node_word = (uint64_t)(world < per_node ? world : per_node);
     add_demand_words(analytic, piece);
     keep_next_gather(&program, piece);
     memo_add(&analytic->meshes, key, piece, analytic->arena);
@@ -162,19 +159,26 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     return STATUS_OK;
 }
 
-// A key whose first words hold something else, followed by the choices.
-static MemoKey with_choices(MemoKey key, PlanKey choices) {
-    memcpy(&key.words[MEMO_WORDS - PLAN_KEY_WORDS], choices.words, sizeof choices.words);
+enum { OTHER_WORDS = MEMO_WORDS - PLAN_KEY_WORDS };  // of a key with choices
+
+// What precedes the choices.
+typedef struct KeyWords {
+    uint64_t words[OTHER_WORDS];
+} KeyWords;
+
+static MemoKey with_choices(KeyWords before, PlanKey choices) {
+    MemoKey key;
+    memcpy(key.words, before.words, sizeof before.words);
+    memcpy(&key.words[OTHER_WORDS], choices.words, sizeof choices.words);
     return key;
 }
 
 // A size is at most 2^20: three to a word. Places of the order are four bits each, a word of their own.
 enum { SIZE_BITS = 21, SIZES_OF_WORD = 3, SIZE_WORDS = (AXIS_COUNT + SIZES_OF_WORD - 1) / SIZES_OF_WORD };
-_Static_assert(SIZE_WORDS + 2 + (int)PLAN_KEY_WORDS <= (int)MEMO_WORDS && AXIS_COUNT <= 16,
-               "a mesh, its order and a stage fit a key");
+_Static_assert(SIZE_WORDS + 2 <= (int)OTHER_WORDS && AXIS_COUNT <= 16, "a mesh, its order and a stage fit a key");
 
 static MemoKey mesh_key(const Analytic *analytic, const TrainPlan *plan) {
-    MemoKey key = {.words = {[SIZE_WORDS + 1] = (uint64_t)analytic->stage}};
+    KeyWords key = {{[SIZE_WORDS + 1] = (uint64_t)analytic->stage}};
     for (int place = 0; place < AXIS_COUNT; place++) {
         key.words[place / SIZES_OF_WORD] =
             key.words[place / SIZES_OF_WORD] << SIZE_BITS | (uint64_t)plan->mesh.size[place];
@@ -229,27 +233,23 @@ static PlanKey choice_key(const TrainPlan *plan, uint64_t without) {
 }
 
 MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan) {
-    const MemoKey key = {
-        .words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), expert_ranks(plan)}};
-    return with_choices(key, choice_key(plan, 0));
+    const KeyWords words = {{lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), expert_ranks(plan)}};
+    return with_choices(words, choice_key(plan, 0));
 }
 
 MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint64_t without, bool marked) {
     const int *size = plan->mesh.size;
     const PlacementWords placed = placement_words(plan, cost_ranks_per_node(analytic->cost.profile, &plan->mesh));
-    const MemoKey key = {
-        .words = {(uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch << 1 | marked, placed.tp, placed.cp,
-                  placed.sp, placed.experts,
-                  (uint64_t)size[AXIS_TP] << 42 | (uint64_t)size[AXIS_CP] << 21 | (uint64_t)size[AXIS_SP],
-                  expert_ranks(plan)}};
-    return with_choices(key, plan_key(plan, without));
+    const KeyWords words = {{(uint64_t)plan->seq << 32 | (uint64_t)plan->micro_batch << 1 | marked, placed.tp,
+                             placed.cp, placed.sp, placed.experts,
+                             (uint64_t)size[AXIS_TP] << 42 | (uint64_t)size[AXIS_CP] << 21 | (uint64_t)size[AXIS_SP]}};
+    return with_choices(words, plan_key(plan, without));
 }
 
 static MemoKey overlap_key(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *mesh) {
-    const MemoKey key = {.words = {lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), mesh->placed.tp,
-                                   mesh->placed.cp, mesh->placed.sp, mesh->placed.experts,
-                                   expert_ranks(plan) << 32 | mesh->node_word}};
-    return with_choices(key, choice_key(plan, 0));
+    const KeyWords words = {{lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), mesh->placed.tp,
+                             mesh->placed.cp, mesh->placed.sp, mesh->placed.experts}};
+    return with_choices(words, choice_key(plan, 0));
 }
 
 // ---- programs, by structure
@@ -283,8 +283,8 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
                            KnownProgram **found, Error *error) {
     TrainPlan lowered = *plan;
     lowered.grad_accum = micro_steps;
-    const MemoKey sizes = {.words = {lengths_word(analytic, plan, micro_steps), inner_word(plan),
-                                     own_shards ? (uint64_t)plan_shard_count(plan) : 0, expert_ranks(plan)}};
+    const KeyWords sizes = {{lengths_word(analytic, plan, micro_steps), inner_word(plan),
+                             own_shards ? (uint64_t)plan_shard_count(plan) : 0, expert_ranks(plan)}};
     const MemoKey key = with_choices(sizes, choice_key(plan, NOT_IN_PROGRAMS));
     *found = memo_find(&analytic->programs, &key);
     if (*found) {
@@ -402,16 +402,16 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
 static MemoKey memory_key(const Analytic *analytic, const TrainPlan *plan) {
     const bool is_planned = target_is_executor(analytic->cost.target);  // all of it is in the curve
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
-    const MemoKey key = {.words = {lengths_word(analytic, plan, memory_micro_steps(plan)), inner_word(plan),
-                                   is_planned ? planned : 0, expert_ranks(plan)}};
-    return with_choices(key, choice_key(plan, is_planned ? 0 : NOT_IN_PROGRAMS));
+    const KeyWords words = {{lengths_word(analytic, plan, memory_micro_steps(plan)), inner_word(plan),
+                             is_planned ? planned : 0, expert_ranks(plan)}};
+    return with_choices(words, choice_key(plan, is_planned ? 0 : NOT_IN_PROGRAMS));
 }
 
 // Which buffers there are, those choices decide; how large one is they do not.
 static ShardSizes *find_shard_sizes(Analytic *analytic, const TrainPlan *plan) {
     const uint64_t without =
         PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) | NOT_IN_PROGRAMS;
-    const MemoKey lengths = {.words = {lengths_word(analytic, plan, 0), inner_word(plan), expert_ranks(plan)}};
+    const KeyWords lengths = {{lengths_word(analytic, plan, 0), inner_word(plan), expert_ranks(plan)}};
     const MemoKey key = with_choices(lengths, plan_key(plan, without));
     ShardSizes *sizes = memo_find(&analytic->shard_sizes, &key);
     if (!sizes) {
@@ -566,6 +566,7 @@ Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estima
 }
 
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+    analytic_see_world(analytic, plan);
     return plan_keeps_layers(plan) ? analytic_estimate_partly(analytic, plan, estimate, error)
                                    : analytic_estimate_whole(analytic, plan, estimate, error);
 }

@@ -14,7 +14,7 @@
 #include "sim/memory/live_trace.h"
 #include "sim/memory/memory.h"
 
-typedef struct Analytic Analytic;  // memo; one per (model, cluster, target)
+typedef struct Analytic Analytic;  // memo; one per (model, cluster, target); times of one number of ranks at a time
 
 // Memos live in the arena; analytic_free frees the working memory outside it. *cost is copied, what it points to
 // is not.

@@ -12,6 +12,7 @@ struct Analytic {
     CostModel cost;
     Arena *arena;
     Arena scratch;
+    int world;  // of the plans whose times the memos hold: products wait for the slowest of its chips
     Memo meshes, overlaps, contentions, memories;
     BlockMemo blocks;
     FluidMemo fluids;
@@ -30,6 +31,9 @@ struct Analytic {
     double unpaired;     // share of its expert exchanges for which ep_overlap finds no partner
     EstimateLimits limits;
 };
+
+// Before a time is looked up: times of other numbers of ranks are forgotten.
+void analytic_see_world(Analytic *analytic, const TrainPlan *plan);
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
 Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

@@ -155,6 +155,7 @@ bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) 
     if (!plan_has_stages(plan) || stage_shape(analytic->cost.target, plan, &shape, &error) != STATUS_OK) {
         return false;
     }
+    analytic_see_world(analytic, plan);
     const StageSplit *split = stage_split(analytic, plan);
     if (!find_least(analytic, plan, split, &layer_s, &head_s)) {
         return false;

@@ -248,7 +248,7 @@ static double other_factor(const Target *target, const Task *task) {
     }
 }
 
-static int ranks_on_node(const CostModel *model, const StepProgram *program);
+static int ranks_on_node(const CostModel *model, const Mesh *mesh);
 
 static bool touches_host(const StepProgram *program, const Task *task) {
     bool found = false;
@@ -265,7 +265,7 @@ static bool touches_host(const StepProgram *program, const Task *task) {
 static TaskCost host_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const Node *node = &model->profile->node;
     const bool copies = task->kind == TASK_COPY || task->kind == TASK_ACCUMULATE;
-    const double sharers = fmax(1, (double)ranks_on_node(model, program) / fmax(1, node->hosts));
+    const double sharers = fmax(1, (double)ranks_on_node(model, &program->plan.mesh) / fmax(1, node->hosts));
     double link_bytes = 0, memory_bytes = 0;
     for (int i = 0; i < task->operand_count; i++) {
         const Operand *operand = task_operand(program, task, i);
@@ -284,18 +284,18 @@ static TaskCost host_task_cost(const CostModel *model, const StepProgram *progra
 }
 
 // Ranks that time-share a core are equally fast.
-static int chips_at_once(const CostModel *model, const StepProgram *program) {
-    const int world = mesh_world(&program->plan.mesh);
+static int chips_at_once(const CostModel *model, const Mesh *mesh) {
+    const int world = mesh_world(mesh);
     if (model->profile->accelerator.device_class != DEVICE_CLASS_CPU) {
         return world;
     }
-    const double turns = ranks_on_node(model, program) / fmax(1, model->profile->node.cores);
+    const double turns = ranks_on_node(model, mesh) / fmax(1, model->profile->node.cores);
     return (int)ceil(world / fmax(1, turns));
 }
 
-double cost_chip_factor(const CostModel *model, const StepProgram *program) {
+double cost_chip_factor(const CostModel *model, const Mesh *mesh) {
     return model->chip_factor > 0 ? model->chip_factor
-                                  : slowest_chip_factor(&model->profile->accelerator, chips_at_once(model, program));
+                                  : slowest_chip_factor(&model->profile->accelerator, chips_at_once(model, mesh));
 }
 
 static TaskCost compute_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
@@ -308,12 +308,12 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     if (task->kind == TASK_GEMM || task->kind == TASK_GROUPED_GEMM) {
         time = task->kind == TASK_GEMM ? gemm_task_time(accelerator, program, task)
                                        : grouped_task_time(accelerator, program, task);
-        time.seconds *= cost_chip_factor(model, program);
+        time.seconds *= cost_chip_factor(model, &program->plan.mesh);
         time.seconds /= program->plan.zero == 3 ? accelerator->sharded_gemm_share : 1;
         algorithm = "tile";
     } else if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
         time = attention_task_time(accelerator, program, task);
-        time.seconds *= cost_chip_factor(model, program);
+        time.seconds *= cost_chip_factor(model, &program->plan.mesh);
         algorithm = attention_names[program->plan.attention];
     } else {
         const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
@@ -323,7 +323,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
     }
     if (task->kind == TASK_UPDATE && unit_is_orthogonalized(&program->units[task->unit])) {
         const KernelTime products = orthogonal_time(accelerator, program, task);
-        time.seconds += products.seconds * cost_chip_factor(model, program);
+        time.seconds += products.seconds * cost_chip_factor(model, &program->plan.mesh);
         time.memory_s += products.memory_s;
     }
     time.seconds *= other_factor(model->target, task);
@@ -466,8 +466,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     return cost;
 }
 
-static int ranks_on_node(const CostModel *model, const StepProgram *program) {
-    const Mesh *mesh = &program->plan.mesh;
+static int ranks_on_node(const CostModel *model, const Mesh *mesh) {
     const int world = mesh_world(mesh), per_node = cost_ranks_per_node(model->profile, mesh);
     return world < per_node ? world : per_node;
 }
@@ -475,7 +474,7 @@ static int ranks_on_node(const CostModel *model, const StepProgram *program) {
 // A collective inside a node is copies and sums all the time, one across nodes while bytes pass inside the node.
 static double core_share(const CostModel *model, const StepProgram *program, const Task *task, const TaskCost *cost) {
     const bool collective = task_is_collective(task) || task_is_message(task);
-    const double share = cost_core_share(model->profile, ranks_on_node(model, program), collective);
+    const double share = cost_core_share(model->profile, ranks_on_node(model, &program->plan.mesh), collective);
     const bool leaves_node = collective && cost->use[RESOURCE_NIC] > 0;
     return cost->seconds > 0 ? share * (leaves_node ? (double)cost->use[RESOURCE_NODE_LINK] : 1) : 0;
 }
@@ -483,7 +482,7 @@ static double core_share(const CostModel *model, const StepProgram *program, con
 // In addition to time-sharing, which cpu_sharing.c counts.
 static double crowding_factor(const CostModel *model, const StepProgram *program) {
     const bool cpu = model->profile->accelerator.device_class == DEVICE_CLASS_CPU;
-    const double turns = cpu ? ranks_on_node(model, program) / fmax(1, model->profile->node.cores) : 1;
+    const double turns = cpu ? ranks_on_node(model, &program->plan.mesh) / fmax(1, model->profile->node.cores) : 1;
     return turns > 1 ? 1 + model->target->runtime.crowding_share * (turns - 1) : 1;
 }
 
@@ -553,7 +552,7 @@ TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, co
 }
 
 ClusterProfile program_profile(const CostModel *model, const StepProgram *program) {
-    const int ranks = ranks_on_node(model, program);
+    const int ranks = ranks_on_node(model, &program->plan.mesh);
     ClusterProfile shared = cost_shared_profile(model->profile, ranks);
     double held = 0;
     for (int32_t b = 0; b < program->buffer_count; b++) {

@@ -49,7 +49,7 @@ typedef struct CostModel {
     const ClusterProfile *profile;
     const Target *target;
     bool paired;  // with ep_overlap every exchange of experts has a partner: the caller mixes in those that have none
-    double chip_factor;  // cost_chip_factor of the program that is priced, found once for all its tasks; 0 = not yet
+    double chip_factor;  // cost_chip_factor of the ranks there are; 0: of those of the program that is priced
 } CostModel;
 
 // With ep_overlap forward of one micro-step overlaps backward of another: share of the exchanges without a partner.
@@ -62,6 +62,9 @@ TaskCost cost_task(const CostModel *model, const StepProgram *program, const Tas
 TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena *arena);
 
 // ---- pieces, for the analytic path and reports
+
+// What waiting for the slowest chip makes of the time of a product, the same for all products of a program.
+double cost_chip_factor(const CostModel *model, const Mesh *mesh);
 
 // False where the profile has no GEMM rate for the dtype: such a plan costs infinite time and must be refused earlier
 // with a message.

@@ -24,7 +24,7 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
     const ClusterProfile shared = program_profile(model, program);
     CostModel seen = *model;
     seen.profile = &shared;
-    seen.chip_factor = cost_chip_factor(&seen, program);
+    seen.chip_factor = cost_chip_factor(&seen, &program->plan.mesh);
     TaskCost *costs = ARENA_UNCLEARED(arena, TaskCost, program->task_count);
     const TaskTable table = task_table_new(program->task_count, arena);
     for (int32_t i = 0; i < program->task_count; i++) {

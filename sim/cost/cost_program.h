@@ -10,9 +10,6 @@ ClusterProfile program_profile(const CostModel *model, const StepProgram *progra
 // cost_task with model->profile as program_profile gave it.
 TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, const Task *task);
 
-// What waiting for the slowest chip makes of the time of a product, the same for all products of a program.
-double cost_chip_factor(const CostModel *model, const StepProgram *program);
-
 // Bytes that the target's kernels move for an update of parameters (TASK_ADAMW, TASK_UPDATE).
 double cost_update_bytes(const Target *target, const StepProgram *program, const Task *task);
 

@@ -15,7 +15,7 @@ static Estimate estimate_of(Analytic *analytic, const TrainPlan *plan) {
     return estimate;
 }
 
-// Of as many ranks and the same tp and cp, with another choice and other shards.
+// The same tp and cp, with another choice, other shards and, every third time, twice as many ranks.
 static TrainPlan cousin_of(Random *random, const TrainPlan *plan) {
     TrainPlan cousin = *plan;
     const PlanFieldId id = (PlanFieldId)random_below(random, PLAN_FIELD_COUNT);
@@ -28,6 +28,9 @@ static TrainPlan cousin_of(Random *random, const TrainPlan *plan) {
     if (*less % 2 == 0) {
         *less /= 2;
         *more *= 2;
+    }
+    if (random_below(random, 3) == 0) {
+        cousin.mesh.size[AXIS_DP_REPLICATE] *= 2;
     }
     cousin.grad_accum = 1 + (int)random_below(random, 5);
     plan_canonical(&cousin);
