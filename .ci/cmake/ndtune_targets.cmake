@@ -125,10 +125,16 @@ function(ndtune_test name)
     target_compile_definitions(${name} PRIVATE NDTUNE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                NDTUNE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
+    if(NDTUNE_CRITERION_GIT)  # in an rpath of old, which counts for the libraries of libraries
+        add_dependencies(${name} test_without_git)
+        target_link_options(${name} PRIVATE LINKER:--disable-new-dtags,-rpath,${PROJECT_BINARY_DIR}/tests/lib)
+    endif()
     if(arg_RUNS)
         add_dependencies(${name} ${arg_RUNS})
     endif()
-    set(environment "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data")
+    # What a program has had from the system it keeps, as main() of ndtune has it: arenas come and go.
+    set(environment "XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/data" "MALLOC_MMAP_THRESHOLD_=268435456"
+        "MALLOC_TRIM_THRESHOLD_=1073741824")
     if(arg_MPI AND NDTUNE_SANITIZE)
         list(APPEND environment "ASAN_OPTIONS=detect_leaks=0")
     endif()
