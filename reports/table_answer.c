@@ -8,6 +8,7 @@
 #include "autotune/explain/cures.h"
 #include "autotune/predict/evidence.h"
 #include "reports/colour.h"
+#include "reports/export/export.h"
 #include "reports/format.h"
 #include "reports/reports.h"
 #include "reports/wrap.h"
@@ -213,8 +214,13 @@ static void print_next(const TuneResult *result, FILE *out) {
         }
         wrap_line(out, 2, "Assumed:%s", text);
     }
-    fprintf(out, "Next: ndtune export           the best as a config file of %s\n", request->target->name);
-    fprintf(out, "      ndtune report --open    why, where time and memory go, all assumptions\n");
+    const ExportFormat *format;
+    const bool exports = export_usual(request->target, &format, NULL) == STATUS_OK;
+    if (exports) {
+        fprintf(out, "Next: ndtune export           the best as a config file of %s\n", request->target->name);
+    }
+    fprintf(out, "%s ndtune report --open    why, where time and memory go, all assumptions\n",
+            exports ? "     " : "Next:");
 }
 
 static void print_answer(const TuneResult *result, int shown, FILE *out) {

@@ -63,6 +63,14 @@ Test(cli_screen, every_answer_but_a_refusal_says_best_batch_evidence_and_two_com
     }
 }
 
+Test(cli_screen, a_target_without_a_config_file_has_no_export_to_go_on_with) {
+    ProgramRun run = CLI("--world", "8", "--model", "1b", "--target", "fsdp1", "--effort", "estimate");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_null(strstr(run.out, "ndtune export"), "%s", run.out);
+    cr_expect_not_null(strstr(run.out, "\nNext: ndtune report --open"), "%s", run.out);
+    program_run_free(&run);
+}
+
 static char *golden_of(const char *name) {
     char path[512];
     snprintf(path, sizeof path, "%s/tests/golden/answers/%s.txt", NDTUNE_SOURCE_DIR, name);
