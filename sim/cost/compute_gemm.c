@@ -119,7 +119,8 @@ static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, cons
         group_count(shape) * ((m * k + k * n) * element + m * n * shape->output_bytes) / bytes_per_s;
     const double compute_cube = compute_s * compute_s * compute_s, memory_cube = memory_s * memory_s * memory_s;
     const bool sums = shape->accumulate && accelerator->device_class == DEVICE_CLASS_GPU;
-    const double sum_bytes = sums ? fmax(0, group_count(shape) * m * n * (shape->output_bytes - element)) : 0;
+    const double plain = fmax(element, dtype_bytes(DTYPE_BF16));  // what the product writes where it adds to nothing
+    const double sum_bytes = sums ? fmax(0, group_count(shape) * m * n * (shape->output_bytes - plain)) : 0;
     const double sum_s = unhidden_sum_share * sum_bytes / accelerator->memory_bytes_per_s;
     const double quant_s = shape->casts_input ? FP8_QUANT_BYTES * m * k / bytes_per_s : 0;
     return (KernelTime){.seconds = rate->launch_s + cbrt(compute_cube + memory_cube) + sum_s + quant_s,

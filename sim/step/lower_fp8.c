@@ -45,6 +45,15 @@ int64_t fp8_stored_elements(const Lowering *lowering, int64_t bytes) {
     return is_nvfp4(lowering) ? bytes * NVFP4_BLOCK / NVFP4_BYTES : bytes;
 }
 
+// Transformer Engine gathers an output's gradient in both layouts where one is not made from the other: rows for the
+// input's gradient, columns for the weight's (v2.8, pytorch/distributed.py, _all_gather_mxfp8, _all_gather_nvfp4;
+// pytorch/module/linear.py asks for both). Of inputs one at a time is wanted. What it gathers of blocks was not read.
+int64_t fp8_gathered_bytes(const Lowering *lowering, int64_t elements, bool gradient) {
+    const bool apart = lowering->plan->fp8_recipe == FP8_MX || is_nvfp4(lowering);
+    return (gradient && apart && lowering->fp8 == FP8_TRANSFORMER_ENGINE ? 2 : 1) *
+           fp8_stored_bytes(lowering, elements);
+}
+
 static bool copies_weights(const Lowering *lowering) {
     return lowering->fp8 == FP8_TRANSFORMER_ENGINE;
 }

@@ -166,7 +166,10 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
     op.task.share = mark->task.share;
     op.task.part = mark->task.part;
     op.only = mark->only;
-    op.task.payload_bytes = lowering->dims.tokens * lowering->dims.hidden * dtype_bytes(op.task.dtype);
+    const int64_t elements = lowering->dims.tokens * lowering->dims.hidden;
+    op.task.payload_bytes = op.task.dtype == DTYPE_FP8
+                                ? fp8_gathered_bytes(lowering, elements, mark->mark == MARK_TP_LEAVE_BACKWARD)
+                                : elements * dtype_bytes(op.task.dtype);
     op_operand(&op, mark->operands[AT_MARK_FROM], kind == TASK_ALL_REDUCE ? ACCESS_UPDATE : ACCESS_READ);
     if (kind == TASK_ALL_GATHER) {
         gather_into_buffer(lowering, mark, section);

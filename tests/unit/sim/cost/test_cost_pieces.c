@@ -47,6 +47,20 @@ Test(cost, gemm_that_accumulates_in_fp32_moves_more_bytes) {
     cr_assert_gt(gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 8), gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 2));
 }
 
+// 0.67 of the 2 bytes that are read: what a product of fp8 writes is bf16 all the same.
+Test(cost, a_sum_into_bf16_shows_as_much_whatever_its_operands_are_in) {
+    Accelerator h100 = machine_h100().accelerator;
+    h100.gemm[DTYPE_FP8] = h100.gemm[DTYPE_BF16];
+    GemmShape sum = {.m = 8192, .n = 8192, .k = 8192, .output_bytes = 4, .accumulate = true}, plain = sum;
+    plain.accumulate = false;
+    const double shown_s = 0.67 * 2 * 8192 * 8192 / h100.memory_bytes_per_s;
+    static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP8};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        cr_expect_float_eq(gemm_time(&h100, dtypes[i], &sum).seconds - gemm_time(&h100, dtypes[i], &plain).seconds,
+                           shown_s, 1e-9);
+    }
+}
+
 // 5e-4 s is far from the formula in either direction.
 Test(cost, a_product_that_was_timed_takes_its_own_time_slowed_by_the_power_limit_as_the_formula_is) {
     static const TimedGemm timed = {

@@ -254,6 +254,24 @@ Test(lowering_formats, nvfp4_saves_and_keeps_nine_sixteenths_of_a_byte_per_eleme
     arena_free(&arena);
 }
 
+// Rows of an input, or of its gradient both layouts where they have scales of their own.
+Test(lowering_formats, tp_ranks_gather_what_their_products_read) {
+    static const struct {
+        Fp8Recipe recipe;
+        double input, gradient;  // bytes of an element
+    } expected[] = {{FP8_DELAYED, 1, 1}, {FP8_MX, 1, 2}, {FP8_NVFP4, 9.0 / 16, 9.0 / 8}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        Arena arena = {0};
+        const StepProgram program = fp8_program(&arena, "megatron", "tp=2", expected[i].recipe);
+        const double elements = (double)plan_local_tokens(&program.plan) * (double)program.model.hidden;
+        cr_expect_float_eq(task_named(&program, "mlp in", PHASE_FORWARD)->payload_bytes, expected[i].input * elements,
+                           1);
+        cr_expect_float_eq(task_named(&program, "mlp gradient", PHASE_BACKWARD)->payload_bytes,
+                           expected[i].gradient * elements, 1);
+        arena_free(&arena);
+    }
+}
+
 Test(lowering_formats, rowwise_bf16_leaves_gradients_of_weights_in_bf16_without_casts) {
     Arena arena = {0};
     const StepProgram program = fp8_program(&arena, "torchtitan", "dp_shard=8", FP8_ROWWISE_BF16);
