@@ -35,11 +35,22 @@ uint64_t cuda_host_blocks(void) {
 }
 
 // splitmix64 (Steele, Lea and Flood 2014).
-uint64_t host_random(void) {
-    uint64_t z = random_state.fetch_add(0x9e3779b97f4a7c15u) + 0x9e3779b97f4a7c15u;
+static const uint64_t GOLDEN = 0x9e3779b97f4a7c15u;
+
+static uint64_t mixed(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
+}
+
+uint64_t host_random(void) {
+    return mixed(random_state.fetch_add(GOLDEN) + GOLDEN);
+}
+
+// Below the limit, of the grid's own draws: the next lane is drawn at every switch, where an atomic and a division are
+// felt. The upper half of the word, scaled (Lemire 2019).
+static uint32_t draw_below(uint64_t *state, size_t limit) {
+    return (uint32_t)((mixed(*state += GOLDEN) >> 32) * limit >> 32);
 }
 
 void host_fail(const char *format, ...) {
@@ -64,18 +75,23 @@ void host_aligned(const void *at, size_t bytes, const char *word) {
 
 // ---- stacks, kept for the next lane
 
+// A stack's top lies some cache lines from that of the one before: at one distance from a page they would all want the
+// same few places of the caches, and every switch would miss them.
+enum { SHIFT_BYTES = 17 * 64, SHIFTS = 61 };
+
 struct Stacks {
-    std::vector<char *> free;
+    std::vector<char *> all, free;
     char *take() {
         if (free.empty()) {
-            return static_cast<char *>(malloc(FIBER_STACK_BYTES));
+            all.push_back(static_cast<char *>(malloc(FIBER_STACK_BYTES + SHIFTS * SHIFT_BYTES)));
+            return all.back() + all.size() % SHIFTS * SHIFT_BYTES;
         }
         char *stack = free.back();
         free.pop_back();
         return stack;
     }
     ~Stacks() {
-        for (char *stack : free) {
+        for (char *stack : all) {
             ::free(stack);
         }
     }
@@ -260,8 +276,8 @@ static void lane_run(HostBlock *block, uint32_t index) {
     }
 }
 
-static uint32_t draw_runnable(HostBlock *block) {
-    const size_t at = block->eager ? block->runnable.size() - 1 : host_random() % block->runnable.size();
+static uint32_t draw_runnable(HostBlock *block, uint64_t *draws) {
+    const size_t at = block->eager ? block->runnable.size() - 1 : draw_below(draws, block->runnable.size());
     const uint32_t lane = block->runnable[at];
     block->runnable[at] = block->runnable.back();
     block->runnable.pop_back();
@@ -288,16 +304,16 @@ void host_grid_run(const LaunchShape &shape, const std::function<void()> &kernel
         std::swap(order[i], order[host_random() % (i + 1)]);
     }
     size_t most = 1 + host_random() % 3;
-    uint64_t next = 0, idle = 0;
+    uint64_t next = 0, idle = 0, draws = host_random();
     std::vector<HostBlock *> resident;
     while (next < count || !resident.empty()) {
         if (next < count && resident.size() < most) {
             resident.push_back(block_new(shape, order[next++]));
         }
-        const size_t at = host_random() % resident.size();
+        const size_t at = draw_below(&draws, resident.size());
         HostBlock *block = resident[at];
         for (int turns = 0; turns < 64 && !block->runnable.empty(); turns++) {
-            const uint32_t lane = draw_runnable(block);
+            const uint32_t lane = draw_runnable(block, &draws);
             lane_run(block, lane);
             idle = block->lanes[lane].idle ? idle + 1 : 0;
         }
