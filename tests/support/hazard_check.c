@@ -33,6 +33,7 @@ typedef struct Use {
     int32_t instance;
     const Operand *operand;
     ByteRange range;
+    int32_t first_cell, slot;  // numbered over all buffers
 } Use;
 
 static const Task *instance_task(const Checker *checker, int32_t instance) {
@@ -94,10 +95,8 @@ static Status report_content(const Checker *checker, const Use *use, int32_t cel
                      checker->program->buffers[checker->writer_slot[cell] / SLOTS_MOST].name);
 }
 
-static int32_t slot_of(const Checker *checker, const Use *use) {
-    const BufferRef *ref = &use->operand->ref;
-    const int32_t slot =
-        step_slot(&checker->program->buffers[ref->buffer], ref->index, &checker->order->instances[use->instance]);
+static int32_t slot_of(const Checker *checker, const BufferRef *ref, const StepInstance *at) {
+    const int32_t slot = step_slot(&checker->program->buffers[ref->buffer], ref->index, at);
     ASSERT(slot < SLOTS_MOST);
     return ref->buffer * SLOTS_MOST + slot;
 }
@@ -110,14 +109,12 @@ static bool ordered(Checker *checker, int32_t earlier, int32_t later) {
 static Status check_read(Checker *checker, const Use *use) {
     const int32_t buffer = use->operand->ref.buffer;
     const int lane = happens_before_lane(checker->order, use->instance);
-    for (int32_t cell = byte_cells_find(&checker->cells, use->range.begin); checker->cells.cut[cell] < use->range.end;
-         cell++) {
+    for (int32_t cell = use->first_cell; checker->cells.cut[cell] < use->range.end; cell++) {
         const int32_t writer = checker->writer[cell];
         if (writer >= 0 && !ordered(checker, writer, use->instance)) {
             return report_race(checker, use, false, cell, writer, ACCESS_WRITE);
         }
-        if (writer < 0 ? !checker->program->buffers[buffer].persistent
-                       : checker->writer_slot[cell] != slot_of(checker, use)) {
+        if (writer < 0 ? !checker->program->buffers[buffer].persistent : checker->writer_slot[cell] != use->slot) {
             return report_content(checker, use, cell);
         }
         checker->reader[cell * checker->order->stride + lane] = use->instance;
@@ -126,8 +123,7 @@ static Status check_read(Checker *checker, const Use *use) {
 }
 
 static Status check_write(Checker *checker, const Use *use) {
-    for (int32_t cell = byte_cells_find(&checker->cells, use->range.begin); checker->cells.cut[cell] < use->range.end;
-         cell++) {
+    for (int32_t cell = use->first_cell; checker->cells.cut[cell] < use->range.end; cell++) {
         if (checker->writer[cell] >= 0 && !ordered(checker, checker->writer[cell], use->instance)) {
             return report_race(checker, use, true, cell, checker->writer[cell], ACCESS_WRITE);
         }
@@ -139,7 +135,7 @@ static Status check_write(Checker *checker, const Use *use) {
             readers[lane] = -1;
         }
         checker->writer[cell] = use->instance;
-        checker->writer_slot[cell] = slot_of(checker, use);
+        checker->writer_slot[cell] = use->slot;
     }
     return STATUS_OK;
 }
@@ -192,6 +188,8 @@ static Status check_instance(Checker *checker, int32_t instance) {
                                 .operand = operand,
                                 .range = byte_cells_range(&checker->cells, &operand->ref, at)};
             TRY(check_inside_slot(checker, &uses[count]));
+            uses[count].first_cell = byte_cells_find(&checker->cells, uses[count].range.begin);
+            uses[count].slot = slot_of(checker, &operand->ref, at);
             count++;
         }
     }
