@@ -95,6 +95,11 @@ void fiber_resume(Fiber *fiber) {
     arrived(&home, &ignored);
 }
 
+void fiber_pass(Fiber *fiber, Fiber *to) {
+    to->home = fiber->home;
+    place_change(&fiber->place, &to->place);
+}
+
 void fiber_leave(Fiber *fiber) {
     leaving(&fiber->place, fiber->home, false);
     place_change(&fiber->place, fiber->home);

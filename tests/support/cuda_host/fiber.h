@@ -37,3 +37,10 @@ void fiber_begin(Fiber *fiber, char *stack, FiberBody *body, void *context);
 // Runs the fiber until it leaves or its body returns. Not from another fiber.
 void fiber_resume(Fiber *fiber);
 void fiber_leave(Fiber *fiber);
+// Leaves for another fiber that has left, and returns to the same home: one switch in place of two.
+void fiber_pass(Fiber *fiber, Fiber *to);
+#if defined(__SANITIZE_ADDRESS__)
+static const bool FIBERS_PASS = false;  // the sanitizer would take the stack that was left for home's
+#else
+static const bool FIBERS_PASS = true;
+#endif

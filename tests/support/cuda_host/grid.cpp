@@ -100,9 +100,35 @@ static thread_local Stacks stacks;
 
 // ---- lanes
 
+static uint32_t draw_runnable(HostBlock *block) {
+    const size_t count = block->runnable.size(), at = block->eager ? count - 1 : draw_below(&block->draws, count);
+    const uint32_t lane = block->runnable[at];
+    block->runnable[at] = block->runnable.back();
+    block->runnable.pop_back();
+    return lane;
+}
+
+// A lane that waits for others of its block gives way to the next one itself.
 static void lane_leave() {
     HostLane *lane = host_lane;
-    fiber_leave(&lane->fiber);
+    HostBlock *block = lane->block;
+    HostLane *next = nullptr;
+    if (FIBERS_PASS && !lane->idle && block->turns > 0 && !block->runnable.empty()) {
+        block->turns--;
+        block->chosen = draw_runnable(block);
+        next = &block->lanes[(size_t)block->chosen];
+    }
+    if (next && next->started) {
+        block->chosen = -1;
+        block->passed = true;
+        next->idle = false;
+        host_lane = next;
+        if (next != lane) {
+            fiber_pass(&lane->fiber, &next->fiber);
+        }
+    } else {
+        fiber_leave(&lane->fiber);
+    }
     host_lane = lane;
 }
 
@@ -217,6 +243,8 @@ static HostBlock *block_new(const LaunchShape &shape, uint64_t linear) {
     block->warps.resize((shape.threads + HOST_WARP - 1) / HOST_WARP);
     block->live = shape.threads;
     block->eager = host_random() % 2 == 0;
+    block->draws = host_random();
+    block->chosen = -1;
     for (uint32_t t = 0; t < shape.threads; t++) {
         HostLane *lane = &block->lanes[t];
         lane->block = block;
@@ -255,7 +283,7 @@ static void block_delete(HostBlock *block) {
     blocks_run++;
 }
 
-static void lane_run(HostBlock *block, uint32_t index) {
+static HostLane *lane_run(HostBlock *block, uint32_t index) {
     HostLane *lane = &block->lanes[index];
     if (!lane->started) {
         lane->started = true;
@@ -264,9 +292,10 @@ static void lane_run(HostBlock *block, uint32_t index) {
     lane->idle = false;
     host_lane = lane;
     fiber_resume(&lane->fiber);
+    lane = host_lane;  // the last of those that gave way to each other
     host_lane = nullptr;
     if (!lane->finished) {
-        return;
+        return lane;
     }
     stacks.free.push_back(lane->fiber.stack);
     block->live--;
@@ -274,13 +303,6 @@ static void lane_run(HostBlock *block, uint32_t index) {
     if (all->arrived > 0 && all->arrived == block->live) {
         barrier_release(block, all);
     }
-}
-
-static uint32_t draw_runnable(HostBlock *block, uint64_t *draws) {
-    const size_t at = block->eager ? block->runnable.size() - 1 : draw_below(draws, block->runnable.size());
-    const uint32_t lane = block->runnable[at];
-    block->runnable[at] = block->runnable.back();
-    block->runnable.pop_back();
     return lane;
 }
 
@@ -312,10 +334,17 @@ void host_grid_run(const LaunchShape &shape, const std::function<void()> &kernel
         }
         const size_t at = draw_below(&draws, resident.size());
         HostBlock *block = resident[at];
-        for (int turns = 0; turns < 64 && !block->runnable.empty(); turns++) {
-            const uint32_t lane = draw_runnable(block, &draws);
-            lane_run(block, lane);
-            idle = block->lanes[lane].idle ? idle + 1 : 0;
+        block->turns = 64;
+        while (block->chosen >= 0 || (block->turns > 0 && !block->runnable.empty())) {
+            uint32_t next_lane = (uint32_t)block->chosen;
+            if (block->chosen < 0) {
+                block->turns--;
+                next_lane = draw_runnable(block);
+            }
+            block->chosen = -1;
+            block->passed = false;
+            const HostLane *last = lane_run(block, next_lane);
+            idle = last->idle && !block->passed ? idle + 1 : 0;
         }
         if (block->live == 0) {
             block_delete(block);

@@ -75,6 +75,10 @@ struct HostBlock {
     unsigned char *shared;
     uint32_t shared_bytes;
     uint32_t live;
+    int turns;       // lanes that may still go on before another block has its turn
+    int64_t chosen;  // the lane that goes on next, if it has been drawn; else -1
+    bool passed;     // a lane gave way to another one without the loop of the grid
+    uint64_t draws;  // state of the draws of lanes
     bool eager;  // the last one woken continues: one warp runs ahead of all others; otherwise the next is drawn
 };
 
