@@ -15,14 +15,13 @@ static const TargetVersion aleph_scaling_0_1 = {
         SET(layer_rule, LAYERS_AS_MODULES), SET(ties_stages, true),  // TiedLayerSpec
         // Of gate and up each reduces its own input gradient, and nothing runs meanwhile (core/nn/linear/utils.py);
         // the head's columns are gathered (parallel_output=False of column_parallel_linear.py)
-        SET(tp_flavour, TP_SP), SET(sp_switch, true), SET(tp_apart, true), SET(tp_splits_head, true),
-        SET(tp_splits_embedding, true), SET(vocab_multiple, 0),
+        SET(sp_switch, true), SET(tp_apart, true), SET(tp_splits_head, true), SET(tp_splits_embedding, true),
         SET(fused_qkv, true),    // attention_qkv_in_one (transformer/context/config.py)
         SET(packed_kept, true),  // queries and keys are turned into copies, values stay a view (attention.py)
         SET(gate_kept, true), SET(activation_apart, true),  // silu(x) * gate (core/nn/mlp.py)
         SET(norms_keep, true),       // _norm(x.float()).type_as(x) * weight (core/nn/norm/rms_norm.py)
         SET(recompute_whole, true),  // _checkpoint_without_reentrant (parallel_module/activation_checkpointing.py)
-        SET(default_attention, ATTENTION_FLASH), SET(default_fused, FUSED_EAGER), SET(fused_softmax, true),
+        SET(default_fused, FUSED_EAGER), SET(fused_softmax, true),
         // Gradients of autograd in bf16 until the step, which all-reduces buckets of them in fp32 after the last
         // backward (core/optimizer/allreduce.py); a rank takes its part (parameter_group.py, step_prequel)
         SET(deferred_reduce, true), SET_TEXT(grad_sync_note, "gradients are reduced once, in the optimizer's step"),
