@@ -42,6 +42,11 @@ static void look_away(Analytic *analytic) {
 
 // ---- times
 
+// Of data ranks' exposed transfers, those before the end of the last backward.
+static double waits_s(const Estimate *step) {
+    return step->exposed_s[step->update.axis] - step->update.late_s - step->update.exposed_s;
+}
+
 // First, middle and last micro-steps are in three; a fourth is what each further one takes. No bytes.
 static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes *times, Error *error) {
     enum { ENOUGH = 3 };
@@ -56,6 +61,10 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     times->host_s = fmax(0, more.overhead_s - few->overhead_s);
     few->once = more.once;
     times->last_s = stage_is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
+    if (plan_steps == 1 &&
+        !stage_is_once(few)) {  // may reduce into buffers of few layers: its backward waits for these
+        times->last_s += fmax(0, waits_s(few) - waits_s(&more) / plan.grad_accum);
+    }
     analytic_mix_in(few, &more, steps);
     return STATUS_OK;
 }
