@@ -228,8 +228,7 @@ Test(analytic_stages, uneven_splits_are_near_the_engine_and_the_fullest_stage) {
     }
 }
 
-// The first stage holds most micro-steps, also where it has fewer layers; of few micro-steps gradients are not all
-// there while most is held; chunks that recompute some of their layers carry different bytes.
+// The first stage holds most, even of fewer layers; gradients may come later; chunks that recompute carry other bytes.
 static const SplitCase worst_cases[] = {
     {{"llama-3-8b", "dgx-h100", "deepspeed", "pp=4,dp_shard=4", 4096, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
      .split = SPLIT_TARGET},
@@ -338,6 +337,7 @@ Test(analytic_stages, stages_that_gather_more_slowly_than_they_compute_are_near_
         {"llama-3-8b", "aws-g6e", "torchtitan", "pp=2,dp_shard=8", 4096, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
         {"llama-3-8b", "aws-g6e", "torchtitan", "pp=4,dp_shard=8", 4096, 1, 8, PP_INTERLEAVED, 2, RECOMPUTE_NONE,
          false},
+        {"llama-3-8b", "aws-g6e", "ndtune", "pp=4,dp_shard=8", 2048, 2, 1, PP_1F1B, 1, RECOMPUTE_FULL, false},
     };
     for (size_t i = 0; i < sizeof gathering / sizeof *gathering; i++) {
         Arena arena = {0};
