@@ -57,8 +57,8 @@ Test(import_megatron, a_launch_script_is_its_plan) {
     cr_expect_str_eq(plan_text(&plan, text),
                      "pp=4,dp_replicate=1,dp_shard=8,cp=1,tp=4 seq=8192 mb=2 ga=8 zero=1 reshard=always "
                      "recompute=selective cp_rotate=ring precision=bf16 attention=cudnn fused=fused tp_overlap=on "
-                     "pp_schedule=interleaved virtual_stages=4 reduce_overlap=on sequence_parallel=on "
-                     "recompute_modules=core-attn+mlp pp_group=4");
+                     "pp_schedule=interleaved virtual_stages=4 reduce_overlap=on loss=one-copy "
+                     "sequence_parallel=on recompute_modules=core-attn+mlp pp_group=4");
     bool named = false;
     for (int i = 0; i < import.finding_count; i++) {
         const ImportFinding *finding = &import.findings[i];
@@ -92,7 +92,7 @@ static const Reading readings[] = {
      "cp=2,tp=2 seq=1 mb=1 ga=4 zero=1 reshard=always recompute=none cp_rotate=allgather precision=fp8"},
     {FLAGS("--cpu-offloading-num-layers 6"), SYNTAX_SHELL, 1, "offload=activations"},
     {FLAGS("--cpu-offloading-num-layers 6 --use-distributed-optimizer"), SYNTAX_SHELL, 4,
-     "offload=activations reduce_overlap=off offload_layers=6"},
+     "offload=activations reduce_overlap=off loss=one-copy offload_layers=6"},
     {"model:\n  cpu_offloading: true\n  cpu_offloading_num_layers: 20\n  cpu_offloading_weights: false\n"
      "train: {global_batch_size: 8, micro_batch_size: 1}\n",
      SYNTAX_YAML, 8, "offload=activations reduce_overlap=on offload_layers=20"},
@@ -101,7 +101,7 @@ static const Reading readings[] = {
     {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|tt|ttt|t*10L'"), SYNTAX_SHELL, 4,
      NULL},
     {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|(t*2|)*6t*3L'"), SYNTAX_SHELL, 4,
-     "pp_schedule=interleaved virtual_stages=2 pp_split=chunks pp_first=1 pp_last=3"},
+     "pp_schedule=interleaved virtual_stages=2 loss=one-copy pp_split=chunks pp_first=1 pp_last=3"},
     {FLAGS("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
            "--microbatch-group-size-per-virtual-pipeline-stage 3"),
      SYNTAX_SHELL, 4, "pp_group=3"},
