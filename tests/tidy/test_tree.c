@@ -43,11 +43,15 @@ Test(tree, the_root_holds_only_the_agreed_entries) {
     assert_no_complaints(&complaints);
 }
 
-// The build compiles the file, or some CMakeLists.txt above names it for machines that have more than this one.
-static bool is_built(const char *compile_commands, const Tree *lists, const char *path) {
+static bool is_compiled(const char *compile_commands, const char *path) {
     char quoted[2 * TREE_PATH_BYTES];
     snprintf(quoted, sizeof quoted, "\"%s/%s\"", NDTUNE_SOURCE_DIR, path);
-    if (strstr(compile_commands, quoted)) {
+    return strstr(compile_commands, quoted) != NULL;
+}
+
+// The build compiles the file, or some CMakeLists.txt above names it for machines that have more than this one.
+static bool is_built(const char *compile_commands, const Tree *lists, const char *path) {
+    if (is_compiled(compile_commands, path)) {
         return true;
     }
     for (size_t i = 0; i < lists->count; i++) {
@@ -80,11 +84,10 @@ Test(tree, every_source_file_is_built) {
 
 // The build has compiled the header alone: it is the first thing in the source file of its name.
 static bool is_compiled_first(const char *compile_commands, const Tree *tree, const SourceFile *header) {
-    char source[TREE_PATH_BYTES], quoted[2 * TREE_PATH_BYTES], include[2 * TREE_PATH_BYTES];
+    char source[TREE_PATH_BYTES], include[2 * TREE_PATH_BYTES];
     snprintf(source, sizeof source, "%.*sc", (int)strlen(header->path) - 1, header->path);
-    snprintf(quoted, sizeof quoted, "\"%s/%s\"", NDTUNE_SOURCE_DIR, source);
     snprintf(include, sizeof include, "\n#include \"%s\"\n", header->path);
-    const SourceFile *file = strstr(compile_commands, quoted) ? tree_find(tree, source) : NULL;
+    const SourceFile *file = is_compiled(compile_commands, source) ? tree_find(tree, source) : NULL;
     const char *directive = file ? strstr(file->text, "\n#") : NULL;
     return directive && strncmp(directive, include, strlen(include)) == 0;
 }

@@ -16,18 +16,15 @@
 #include "tests/support/rounds.h"
 #include "tests/support/search_all.h"
 #include "tests/support/seed.h"
+#include "tests/support/splitmix.h"
 #include "tests/unit/autotune/requests.h"
 
 #ifndef ROUNDS
 #define ROUNDS SEARCH_ROUNDS(20)  // the long test: 200
 #endif
 
-// splitmix64 (Vigna): small, seedable, the same everywhere.
 static uint64_t pick(uint64_t *state, uint64_t count) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (z ^ (z >> 31)) % count;
+    return splitmix_next(state) % count;
 }
 
 static uint64_t seed_begin(void) {

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "tests/support/cuda_host/cuda_host.h"
+#include "tests/support/splitmix.h"
 
 enum { GUARD_BYTES = 64, IDLE_LIMIT = 1 << 22 };
 static const unsigned char GUARD = 0xA5;
@@ -34,23 +35,15 @@ uint64_t cuda_host_blocks(void) {
     return blocks_run;
 }
 
-// splitmix64 (Steele, Lea and Flood 2014).
-static const uint64_t GOLDEN = 0x9e3779b97f4a7c15u;
-
-static uint64_t mixed(uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 uint64_t host_random(void) {
-    return mixed(random_state.fetch_add(GOLDEN) + GOLDEN);
+    uint64_t state = random_state.fetch_add(SPLITMIX_STEP);
+    return splitmix_next(&state);
 }
 
 // Below the limit, of the grid's own draws: the next lane is drawn at every switch, where an atomic and a division are
 // felt. The upper half of the word, scaled (Lemire 2019).
 static uint32_t draw_below(uint64_t *state, size_t limit) {
-    return (uint32_t)((mixed(*state += GOLDEN) >> 32) * limit >> 32);
+    return (uint32_t)((splitmix_next(state) >> 32) * limit >> 32);
 }
 
 void host_fail(const char *format, ...) {

@@ -2,13 +2,11 @@
 
 #include <math.h>
 
-// splitmix64 (Steele, Lea and Flood 2014), the top 24 bits as a float.
+#include "tests/support/splitmix.h"
+
+// The top 24 bits as a float.
 static float next_float(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return (float)((double)(z >> 40) / 8388608.0 - 1.0);
+    return (float)((double)(splitmix_next(state) >> 40) / 8388608.0 - 1.0);
 }
 
 float *check_floats(int64_t count, uint64_t seed) {

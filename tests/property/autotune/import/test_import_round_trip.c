@@ -10,18 +10,12 @@
 #include "reports/export/export.h"
 #include "sim/frameworks/target_choices.h"
 #include "tests/support/seed.h"
+#include "tests/support/splitmix.h"
 
 enum { PLANS = 800 };
 
-static uint64_t next(uint64_t *state) {  // splitmix64 (Vigna)
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static int pick(uint64_t *seed, int count) {
-    return (int)(next(seed) % (uint64_t)count);
+    return (int)(splitmix_next(seed) % (uint64_t)count);
 }
 
 // Of 32 layers. One chunk more than the others in front is how it deals out what does not divide, by itself.

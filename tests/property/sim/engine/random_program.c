@@ -3,6 +3,7 @@
 #include "tests/property/sim/engine/random_program.h"
 
 #include "tests/support/seed.h"
+#include "tests/support/splitmix.h"
 
 enum { MAX_TASKS = 96, EVENTS_PER_LANE = 2 };
 
@@ -24,11 +25,7 @@ Random random_begin(const char *name) {
 }
 
 uint32_t random_below(Random *random, uint32_t bound) {
-    random->state += 0x9e3779b97f4a7c15u;  // SplitMix64
-    uint64_t z = random->state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ (z >> 31)) >> 11) % bound;
+    return (uint32_t)(splitmix_next(&random->state) >> 11) % bound;
 }
 
 static int pick(Draft *draft, int bound) {

@@ -10,19 +10,12 @@
 #include "tests/support/hazard_check.h"
 #include "tests/support/program_builder.h"
 #include "tests/support/seed.h"
+#include "tests/support/splitmix.h"
 
 enum { CASES = 300, LANES = 4, BUFFERS = 6 };
 
-static uint64_t next_random(uint64_t *state) {
-    *state += 0x9e3779b97f4a7c15u;  // splitmix64
-    uint64_t z = *state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static int pick(uint64_t *state, int count) {
-    return (int)(next_random(state) % (uint64_t)count);
+    return (int)(splitmix_next(state) % (uint64_t)count);
 }
 
 typedef struct Maker {

@@ -9,14 +9,11 @@
 #include "sim/base/bf16.h"
 #include "tests/support/cuda_host/cuda_host.h"
 #include "tests/support/seed.h"
+#include "tests/support/splitmix.h"
 #include "tests/unit/kernels/check.h"
 
-// splitmix64 (Steele, Lea and Flood 2014).
 int64_t draw_below(Draw *draw, int64_t limit) {
-    uint64_t z = draw->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (int64_t)((z ^ (z >> 31)) % (uint64_t)limit);
+    return (int64_t)(splitmix_next(&draw->state) % (uint64_t)limit);
 }
 
 int64_t draw_one(Draw *draw, const int64_t *choices, int count) {
