@@ -425,7 +425,7 @@ static void take_plain_trace(Arena *arena, const RunRow *row, const Target **tar
 // fms-acceleration's scenarios.yaml drops a tenth of adapters' inputs (lora_dropout: 0.1 in each, at every commit). Its
 // fused kernels are of norms, rotary positions and the loss; of the MLP where that has adapters, which none has.
 static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target **target) {
-    if (row->source_locator && strstr(row->source_locator, "fms-acceleration@")) {
+    if (row_cites(row, "fms-acceleration@")) {
         Target *own = own_copy(arena, target);
         own->adapters_drop = true;
         own->activation_apart = true;
@@ -446,8 +446,7 @@ static void take_settings(Arena *arena, const RunRow *row, const Target **target
 // vTrain's 1,440 steps on one node are its simulator's: to the nanosecond they are linear in layers and micro-batches,
 // and differ between sizes of dp by its table of all-reduces (tests/accuracy/runs/vtrain.py).
 static bool is_computed(const RunRow *row) {
-    return row->source_locator && strstr(row->source_locator, "vTrain@") &&
-           strstr(row->source_locator, "ground_truth_single.csv");
+    return row_cites(row, "vTrain@") && row_cites(row, "ground_truth_single.csv");
 }
 
 // Megatron pads the vocabulary that it trains; that simulator's model of it does not, and its head takes 4.7 times as
@@ -462,7 +461,7 @@ static void keep_vocabulary(Arena *arena, RunCase *run) {
 // whose plan was run again and failed: the values are of the code before, which slept between looks for a message. They
 // are the runs with stages that are cited from the other table.
 static void take_code_of_first_run(Arena *arena, const RunRow *row, const Target **target) {
-    const bool replaced = row->source_locator && strstr(row->source_locator, "benchmarks_interactive.html");
+    const bool replaced = row_cites(row, "benchmarks_interactive.html");
     if (replaced && row->usable == 1 && (*target)->runtime.message_host_s > 0) {
         own_copy(arena, target)->runtime.stalls_from_nodes = 1;
     }
@@ -488,7 +487,7 @@ static const char *const without_cudnn[] = {"(tag v24.11.1):nemo_megatron/", "(t
 
 static bool runs_without_cudnn(const RunRow *row) {
     const char *const *locator = without_cudnn;
-    while (*locator && !(row->source_locator && strstr(row->source_locator, *locator))) {
+    while (*locator && !row_cites(row, *locator)) {
         locator++;
     }
     return *locator != NULL;

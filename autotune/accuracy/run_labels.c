@@ -8,6 +8,10 @@
 
 #include "sim/base/text.h"
 
+bool row_cites(const RunRow *row, const char *part) {
+    return row->source_locator && strstr(row->source_locator, part) != NULL;
+}
+
 // A source that describes its kernels without mentioning a compiler was not compiled, whatever the target's recipes do.
 bool row_says_uncompiled(const RunRow *row) {
     const char *said = row->compiled_or_fused;
@@ -33,7 +37,7 @@ bool row_says_liger(const RunRow *row) {
 }
 
 static bool is_of_bridge(const RunRow *row) {
-    return row->source_locator && strstr(row->source_locator, "Megatron-Bridge@");
+    return row_cites(row, "Megatron-Bridge@");
 }
 
 // Megatron-Bridge's summary prints shapes; that tp's collectives overlap products is in its recipes of 70B and 405B
@@ -96,9 +100,8 @@ GraphUse row_graphs(const RunRow *row) {
 // model_config.yaml at d98e8a64d leave or say. No fused loss (all), hidden_dropout 0.1 (235 of 282 runs), and
 // CUBLAS_WORKSPACE_CONFIG for deterministic products (240).
 static bool is_bare_test(const RunRow *row) {
-    return row->source_locator && strstr(row->source_locator, "Megatron-LM@") &&
-           strstr(row->source_locator, ":tests/functional_tests/") && row->plan_word[PLAN_LOSS][0] == '\0' &&
-           row->dropout == 0 && row->cublas_workspaces[0] == '\0';
+    return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/") &&
+           row->plan_word[PLAN_LOSS][0] == '\0' && row->dropout == 0 && row->cublas_workspaces[0] == '\0';
 }
 
 bool row_has_test_loss(const RunRow *row, const Target *target) {

@@ -6,6 +6,7 @@
 #include "sim/frameworks/target.h"
 #include "sim/plan/plan.h"
 
+bool row_cites(const RunRow *row, const char *part);  // of its source_locator
 GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
 bool row_says_liger(const RunRow *row);

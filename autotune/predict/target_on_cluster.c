@@ -33,14 +33,14 @@ static const char *evidence(const ClusterProfile *cluster, Arena *arena) {
 static const double old_blas_workspace_bytes = 8519680, old_engine_workspace_bytes = 4194304;
 
 static const Target *on_chip(const Target *target, const Accelerator *chip, Arena *arena) {
-    const double *const known[] = {&target->runtime.blas_workspace_bytes, &target->runtime.engine_workspace_bytes};
-    if (chip->gemm[DTYPE_FP8].burst_flop_per_s > 0 || (*known[0] <= 0 && *known[1] <= 0)) {
+    const TargetRuntime *usual = &target->runtime;
+    if (chip->gemm[DTYPE_FP8].burst_flop_per_s > 0 || runtime_workspace_bytes(usual) <= 0) {
         return target;
     }
     Target *changed = ARENA_NEW(arena, Target);
     *changed = *target;
-    changed->runtime.blas_workspace_bytes = fmin(*known[0], old_blas_workspace_bytes);
-    changed->runtime.engine_workspace_bytes = fmin(*known[1], old_engine_workspace_bytes);
+    changed->runtime.blas_workspace_bytes = fmin(usual->blas_workspace_bytes, old_blas_workspace_bytes);
+    changed->runtime.engine_workspace_bytes = fmin(usual->engine_workspace_bytes, old_engine_workspace_bytes);
     return changed;
 }
 

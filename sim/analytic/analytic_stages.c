@@ -61,8 +61,8 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     times->host_s = fmax(0, more.overhead_s - few->overhead_s);
     few->once = more.once;
     times->last_s = stage_is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
-    if (plan_steps == 1 &&
-        !stage_is_once(few)) {  // may reduce into buffers of few layers: its backward waits for these
+    // A single micro-step may reduce into buffers of few layers: its backward waits for these.
+    if (plan_steps == 1 && !stage_is_once(few)) {
         times->last_s += fmax(0, waits_s(few) - waits_s(&more) / plan.grad_accum);
     }
     analytic_mix_in(few, &more, steps);
@@ -411,7 +411,7 @@ static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const 
     const double vocab = (double)analytic->model.vocab, hidden = (double)analytic->model.hidden;
     const double bytes = vocab * (BYTES_PER_LOGIT * (double)plan_local_tokens(plan) + BYTES_PER_GATHERED * hidden) +
                          BYTES_PER_PARAMETER * more_parameters(analytic, plan, split);
-    const bool whole = analytic->cost.target->tp_flavour == TP_HF || analytic->cost.target->tp_apart;
+    const bool whole = target_has_whole_logits(analytic->cost.target);
     const int32_t fewer = pipeline_held(&analytic->orders, shape, split->stage[STAGE_FULLEST]) -
                           pipeline_held(&analytic->orders, shape, split->stage[STAGE_LAST]);
     const double growing = is_steady(analytic, shape, split, split->stage[STAGE_FULLEST])

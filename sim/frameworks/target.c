@@ -236,6 +236,10 @@ double target_overlap_bytes(const Target *target, const ModelSpec *model, const 
     return plan->tp_overlap ? (whole + part) * tokens * (double)model->hidden : 0;
 }
 
+bool target_has_whole_logits(const Target *target) {
+    return target->tp_flavour == TP_HF || target->tp_apart;
+}
+
 bool target_reduces_late(const Target *target, const TrainPlan *plan) {
     return (plan->zero == 1 && target->late_reduce) ||
            (plan->zero < 2 && target_reduce_overlap(target, plan) == REDUCE_OVERLAP_OFF);

@@ -88,8 +88,7 @@ typedef struct Target {
     Dtype reduce_dtype_bf16;     // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool reduces_fp32_only;      // reduce_dtype=bf16 is refused
     bool reduces_often_bf16;     // published runs use bf16 as often as its default and seldom state it
-    bool fused_projections;      // one GEMM for q,k,v and one for gate,up
-    bool fused_qkv;              // one GEMM for q,k,v regardless of gate and up
+    bool fused_projections, fused_qkv;  // one GEMM for q,k,v and one for gate,up; for q,k,v regardless of those
     bool deferred_reduce, late_reduce;  // gradients are reduced on the last micro-step only; stage 1: behind backward
     bool gradient_buffer;               // whole gradients have their own memory from the start, accumulated or not
     unsigned serial_stages;   // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
@@ -273,6 +272,7 @@ static inline TpFlavour target_tp_flavour(const Target *target, const TrainPlan 
     const bool off = target->sp_switch && plan->sequence_parallel == SEQUENCE_PARALLEL_OFF;
     return !off ? target->tp_flavour : target->tp_apart ? TP_HF : TP_AR;
 }
+bool target_has_whole_logits(const Target *target);  // on each rank of tp, in any plan
 
 static inline bool target_slices_messages(const Target *target, const TrainPlan *plan) {
     return target->slices_messages && plan->mesh.size[AXIS_TP] > 1 && target_tp_flavour(target, plan) == TP_AR;

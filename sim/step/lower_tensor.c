@@ -23,7 +23,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const bool half = dtype == DTYPE_BF16 || dtype == DTYPE_FP16;
     const Dtype of_sharding = target_shards_itself(target, plan) ? DTYPE_FP32 : target->reduce_dtype_bf16;
     const bool reduces_half = (of_sharding != DTYPE_FP32 && !whole_fp32) || whole_half;
-    const bool whole_vocab = target->tp_flavour == TP_HF || target->tp_apart;
+    const bool whole_vocab = target_has_whole_logits(target);
     const bool splits_table = target->tp_splits_embedding || (target->tp_splits_head && model->tied_embeddings);
     const bool embed_split = !whole_vocab || (splits_table && tp > 1);
     const Dtype reduces[REDUCE_DTYPE_COUNT] = {

@@ -380,17 +380,22 @@ Test(run_case, adapters_of_fms_acceleration_drop_elements_of_their_input) {
     }
 }
 
-static const Target *target_of_settings(const char *cluster, const char *dropout, const char *workspaces) {
+// Of Megatron-core, with two columns besides.
+static const RunCase *case_with(const char *cluster, const char *columns, const char *first, const char *second) {
+    RunCase *run = ARENA_NEW(&arena, RunCase);
     const char *text = arena_format(&arena,
                                     "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,"
-                                    "seq_len,micro_batch,zero,dropout,cublas_workspaces\n"
+                                    "seq_len,micro_batch,zero,%s\n"
                                     "a,m,32,4096,32,11008,32000,%s,megatron@core,1,8,1,1,4096,1,1,%s,%s\n",
-                                    cluster, dropout, workspaces);
+                                    columns, cluster, first, second);
     const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
-    cr_assert_null(run.skipped, "%s", run.skipped);
-    return run.request.target;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], run);
+    cr_assert_null(run->skipped, "%s", run->skipped);
+    return run;
+}
+
+static const Target *target_of_settings(const char *cluster, const char *dropout, const char *workspaces) {
+    return case_with(cluster, "dropout,cublas_workspaces", dropout, workspaces)->request.target;
 }
 
 Test(run_case, layers_drop_where_a_column_says_so) {
@@ -400,16 +405,7 @@ Test(run_case, layers_drop_where_a_column_says_so) {
 }
 
 static const RunCase *case_of_locator(const char *locator, const char *loss) {
-    RunCase *run = ARENA_NEW(&arena, RunCase);
-    const char *text = arena_format(&arena,
-                                    "id,source_locator,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,"
-                                    "dp_shard,cp,tp,seq_len,micro_batch,zero,loss\n"
-                                    "a,%s,m,32,4096,32,11008,32000,dgx-a100-80g,megatron@core,1,8,1,1,4096,1,1,%s\n",
-                                    locator, loss);
-    const RunFile file = run_file_of(&arena, text);
-    run_case_build(run_mapper_new(&arena), &file.rows[0], run);
-    cr_assert_null(run->skipped, "%s", run->skipped);
-    return run;
+    return case_with("dgx-a100-80g", "source_locator,loss", locator, loss);
 }
 
 Test(run_case, a_test_of_megatron_that_says_nothing_has_what_most_of_them_set) {
