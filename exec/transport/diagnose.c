@@ -25,14 +25,24 @@ static bool in_collective(const ProgressView *call) {
     return call->inside && !is_message((TransportKind)call->kind);
 }
 
-// The communicator in which rank waits for other; NOBODY = it does not. A send waits until the previous message was
-// received, a receive until something was sent.
+// A send waits until the previous message was received, a receive until something was sent.
+static bool waits_in_message(const ProgressTable *table, int communicator, int rank, int other) {
+    const ProgressView own = progress_look(table, rank, communicator),
+                       theirs = progress_look(table, other, communicator);
+    return in_message(&own, other) && (own.kind == TRANSPORT_SEND || own.messages == theirs.messages);
+}
+
+static bool waits_in_collective(const ProgressTable *table, int communicator, int rank, int other) {
+    const ProgressView own = progress_look(table, rank, communicator),
+                       theirs = progress_look(table, other, communicator);
+    return in_collective(&own) && (int32_t)(theirs.rounds - own.rounds) < 0 &&
+           one_group(table, communicator, rank, other);
+}
+
+// The communicator in which rank waits for other; NOBODY = it does not.
 static int waits_in(const ProgressTable *table, int rank, int other) {
     for (int c = 0; c < table->communicator_count; c++) {
-        const ProgressView own = progress_look(table, rank, c), theirs = progress_look(table, other, c);
-        const bool message = in_message(&own, other) && (own.kind == TRANSPORT_SEND || own.messages == theirs.messages);
-        const bool behind = (int32_t)(theirs.rounds - own.rounds) < 0;
-        if (message || (in_collective(&own) && behind && one_group(table, c, rank, other))) {
+        if (waits_in_message(table, c, rank, other) || waits_in_collective(table, c, rank, other)) {
             return c;
         }
     }
@@ -126,6 +136,27 @@ void diagnose_wait(const ProgressTable *table, int waiting_rank, WaitDiagnosis *
         wait->culprit[guilty] = true;
     }
     wait->held_up[waiting_rank] = false;
+}
+
+// The communicator in which rank waits for a culprit's message.
+static int message_from_culprit(const ProgressTable *table, const WaitDiagnosis *wait, int rank) {
+    for (int c = 0; c < table->communicator_count; c++) {
+        const ProgressView call = progress_look(table, rank, c);
+        if (in_message(&call, call.peer) && wait->culprit[call.peer] && waits_in_message(table, c, rank, call.peer)) {
+            return c;
+        }
+    }
+    return NOBODY;
+}
+
+WaitPlace diagnose_nearest(const ProgressTable *table, int waiting_rank) {
+    WaitDiagnosis wait;
+    diagnose_wait(table, waiting_rank, &wait);
+    WaitPlace nearest = {waiting_rank, message_from_culprit(table, &wait, waiting_rank)};
+    for (int rank = 0; nearest.communicator == NOBODY && rank < mesh_world(&table->mesh); rank++) {
+        nearest = (WaitPlace){rank, message_from_culprit(table, &wait, rank)};
+    }
+    return nearest.communicator == NOBODY ? (WaitPlace){NOBODY, NOBODY} : nearest;
 }
 
 // ---------------------------------------------------------------------------------------------- disagreement

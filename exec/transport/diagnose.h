@@ -14,6 +14,15 @@ typedef struct WaitDiagnosis {
 
 void diagnose_wait(const ProgressTable *table, int waiting_rank, WaitDiagnosis *wait);
 
+// Of all that a culprit holds up, a rank in a message with it can name both ends, where a collective names only its
+// group and a chain of waits only leads there.
+typedef struct WaitPlace {
+    int rank;  // the waiting rank if it is in one, else the first that is; -1 = none
+    int communicator;
+} WaitPlace;
+
+WaitPlace diagnose_nearest(const ProgressTable *table, int waiting_rank);
+
 // "lane tp, all-reduce of ...: rank 0 on a waited 5.0 s for rank 2 on b (last seen in ...); held up as well: rank 1 on
 // a". First distinguishes members of one group that are in different collectives.
 Status diagnose_late(const ProgressTable *table, int waiting_rank, int communicator, double waited_s, Error *error);

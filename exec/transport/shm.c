@@ -144,7 +144,7 @@ static Status bell_wait(const Transport *shm, const TransportCall *call, ShmBell
     Wait wait = {.lane = shm->setup.communicators[call->communicator].name, .limit_s = shm->setup.timeout_s};
     while (atomic_load(&bell->rings) == rings) {
         TRY(wait_look(&wait, !shm_poll(shm), error));
-        FAIL_WITH(wait_is_over(&wait),
+        FAIL_WITH(wait_is_to_be_told(&wait, &shm->table, shm->setup.rank, call->communicator),
                   diagnose_late(&shm->table, shm->setup.rank, call->communicator, wait.waited_s, error));
         bell_sleep(bell, rings);
     }

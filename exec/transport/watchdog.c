@@ -14,6 +14,7 @@ static const double SILENT_SHARE = 0.7;       // of the timeout without a row, w
 static const double LONG_SHARE = 0.5;         // of the timeout: a wait that began when another rank already stood still
 static const double UNHEARD_S = 0.5;          // added to the timeout while ranks prepare: many start on few cores
 static const double RANKS_KNOW_BETTER_S = 1;  // over shared memory ranks notice it themselves, and know the place
+static const double NEAREST_FIRST_S = 0.5;    // for the rank nearest to the culprit to be the one that tells of it
 static const double SPREAD_S = 5;             // minimum, from the first rank to the last: many start on few cores
 static const double LEAVE_S = 5;              // a launcher whose ranks have all ended well exits by then
 static const double LONGEST_LOOK_S = 0.25;    // a longer gap between looks was a pause of this process
@@ -30,6 +31,14 @@ Status wait_look(Wait *wait, bool stopped, Error *error) {
     wait->waited_s += past(&wait->looked_s);
     FAIL_IF(stopped, error, STATUS_ENVIRONMENT, "lane %s: stopped because another rank failed", wait->lane);
     return STATUS_OK;
+}
+
+bool wait_is_to_be_told(const Wait *wait, const ProgressTable *table, int rank, int communicator) {
+    if (!wait_is_over(wait) || wait->waited_s > wait->limit_s + NEAREST_FIRST_S) {
+        return wait_is_over(wait);
+    }
+    const WaitPlace nearest = diagnose_nearest(table, rank);
+    return nearest.rank < 0 || (nearest.rank == rank && nearest.communicator == communicator);
 }
 
 // ---------------------------------------------------------------------------------------------- all ranks
@@ -140,6 +149,18 @@ static int longest_waiting(const Watchdog *watchdog) {
     return longest;
 }
 
+// Whose wait to tell of: of those that began long ago, the one nearest to the culprit, else the longest.
+static WaitPlace told_wait(const Watchdog *watchdog) {
+    const int longest = longest_waiting(watchdog);
+    const double long_s = LONG_SHARE * limit_of(watchdog, longest >= 0 ? longest : 0);
+    if (longest < 0 || watchdog->ranks[longest].still_s <= long_s) {
+        return (WaitPlace){-1, -1};
+    }
+    const WaitPlace nearest = diagnose_nearest(&watchdog->table, longest);
+    const bool long_too = nearest.rank >= 0 && watchdog->ranks[nearest.rank].still_s > long_s;
+    return long_too ? nearest : (WaitPlace){longest, progress_inside(&watchdog->table, longest)};
+}
+
 static int first_beyond_limit(const Watchdog *watchdog) {
     for (int rank = 0; rank < world_of(watchdog); rank++) {
         if (!absent(watchdog, rank) && watchdog->ranks[rank].still_s > limit_of(watchdog, rank)) {
@@ -158,11 +179,11 @@ Status watchdog_look(Watchdog *watchdog, Error *error) {
     if (stuck < 0) {
         return STATUS_OK;
     }
-    const int quiet = most_silent(watchdog), waiting = longest_waiting(watchdog);
+    const int quiet = most_silent(watchdog);
+    const WaitPlace wait = told_wait(watchdog);
     FAIL_WITH(quiet >= 0, silent(watchdog, quiet, error));
-    const double waits_s = waiting >= 0 ? watchdog->ranks[waiting].still_s : 0;
-    FAIL_WITH(waiting >= 0 && waits_s > LONG_SHARE * limit_of(watchdog, waiting),
-              diagnose_late(&watchdog->table, waiting, progress_inside(&watchdog->table, waiting), waits_s, error));
+    FAIL_WITH(wait.rank >= 0, diagnose_late(&watchdog->table, wait.rank, wait.communicator,
+                                            watchdog->ranks[wait.rank].still_s, error));
     return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for %s",
                      progress_row_words(&watchdog->table, stuck, true).text, watchdog->ranks[stuck].still_s,
                      meets(watchdog, stuck) ? "all ranks to meet" : "nobody");

@@ -33,6 +33,9 @@ static inline bool wait_is_over(const Wait *wait) {
     return wait->waited_s > wait->limit_s;
 }
 
+// It is over, and no rank nearer to the culprit is about to say so.
+bool wait_is_to_be_told(const Wait *wait, const ProgressTable *table, int rank, int communicator);
+
 // ---------------------------------------------------------------------------------------------- all ranks
 
 // Per-rank state in addition to its row: what those who hear from it write (the rendezvous; for its own children the

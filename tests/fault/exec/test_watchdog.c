@@ -19,9 +19,8 @@
 static const char *const transports[] = {"shm", "mpi"};
 enum { TRANSPORTS = 2, WORDS_MOST = 6 };
 // The watchdog's guarantee holds if no rank is descheduled for as long as the timeout. A wrong verdict at the shortest
-// one is retried with a longer one: only an overloaded machine gets that far. Of ranks that wait for the same one, each
-// truly, the first to say so is told; which one that is has a try more.
-static const double timeouts_s[] = {1, 2, 6, 30};
+// one is retried with a longer one: only an overloaded machine gets that far.
+static const double timeouts_s[] = {1, 6, 30};
 enum { TIMEOUTS = sizeof timeouts_s / sizeof *timeouts_s };
 // Over mpi a rank's place is the one that it last posted: for a rank hit in its first steps that may be preparation.
 static const char LAST_HEARD[] = "last seen in ";

@@ -127,6 +127,27 @@ Test(lane_watch, diagnosis_finds_the_stream_that_sends_nothing) {
               "%s", error.message);
 }
 
+Test(lane_watch, the_nearest_to_the_culprit_is_who_waits_for_its_message) {
+    message_note(1, TRANSPORT_RECEIVE, 0);
+    note(2, 1, 64);
+    stream_is_at(1, 1, 0);
+    stream_is_at(2, 1, 0);
+    const ProgressTable table = progress_table_of();
+    for (int rank = 1; rank <= 2; rank++) {
+        const WaitPlace nearest = diagnose_nearest(&table, rank);
+        cr_expect(nearest.rank == 1 && nearest.communicator == 0, "rank %d: %d", rank, nearest.rank);
+    }
+}
+
+Test(lane_watch, of_collectives_none_is_nearest_to_the_culprit) {
+    note(1, 1, 64);
+    note(2, 1, 64);
+    stream_is_at(1, 1, 0);
+    stream_is_at(2, 1, 0);
+    const ProgressTable table = progress_table_of();
+    cr_expect_eq(diagnose_nearest(&table, 2).rank, -1);
+}
+
 Test(lane_watch, diagnosis_finds_a_message_that_its_receiver_does_not_take) {
     notes_of_messages(1);
     stream_is_at(0, 1, 0);
