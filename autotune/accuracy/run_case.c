@@ -227,6 +227,9 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
     if (plan->fused == FUSED_COMPILED && row_says_uncompiled(row)) {
         plan->fused = FUSED_EAGER;
     }
+    if (row_is_flagscale(row)) {
+        plan->fused = FUSED_FUSED;  // apex's kernel of RMSNorm, dropout and sum by TorchScript
+    }
     if (row_says_liger(row) && target_offers(target, plan, PLAN_LOSS, LOSS_FUSED)) {
         plan->loss = LOSS_FUSED;
     }
@@ -305,7 +308,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
     }
     choose_sharding(row, request->target, plan);
     plan->fp8_parameters = keeps_fp8_parameters(row, request, plan);
-    if (row->sp == 0 && request->target->sp_switch && plan->precision != DTYPE_FP8) {
+    if (row_lacks_sp(row) && request->target->sp_switch && plan->precision != DTYPE_FP8) {
         plan->sequence_parallel = SEQUENCE_PARALLEL_OFF;
     }
     target_canonical(request->target, plan);
@@ -430,6 +433,15 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
         own->adapters_drop = true;
         own->activation_apart = true;
     }
+    // Its swiglu is F.silu(x[0]) * x[1], keys and values are repeated for each query, and TorchScript keeps a mask of
+    // dropout of 0 too (model/transformer.py; PyTorch 2.1, symbolic_script.cpp)
+    if (row_is_flagscale(row)) {
+        Target *own = own_copy(arena, target);
+        own->gate_kept = true;
+        own->activation_apart = true;
+        own->repeats_keys = true;
+        own->halves_drop = true;
+    }
 }
 
 // Dropout of the layers, and the workspaces that the environment gives to cuBLAS, as deterministic runs have to say.
@@ -505,9 +517,24 @@ static void take_kernel_of_date(RunCase *run) {
     }
 }
 
+// The host is a pass of a stage's layers ahead of the device. Each half of a layer gathers all tokens and scatters as
+// many, or without sequence parallelism reduces them in place.
+static double recorded_bytes(const RunCase *run) {
+    const TrainPlan *plan = &run->plan;
+    if (!row_records_streams(run->row) || plan->mesh.size[AXIS_TP] <= 1) {
+        return 0;
+    }
+    const int of_half = target_tp_flavour(run->request.target, plan) == TP_SP ? 2 : 1;
+    const double tokens = (double)plan->micro_batch * plan->seq / mesh_group_size(&plan->mesh, AXES_SEQUENCE);
+    const double layers = ceil((double)run->request.model.layers / mesh_stages(&plan->mesh));
+    return 2 * of_half * layers * tokens * (double)run->request.model.hidden * dtype_bytes(plan_activation_dtype(plan));
+}
+
 void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     *run = (RunCase){.row = row, .computed = is_computed(row)};
-    const char *reason = row->usable == 1 ? NULL : "marked as not usable";
+    const char *reason = row->usable != 1     ? "marked as not usable"
+                         : row_is_paddle(row) ? "PaddlePaddle is not in this version"
+                                              : NULL;
     reason = reason ? reason : find_target(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {
@@ -534,6 +561,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         run->plan.fused = FUSED_EAGER;
     }
     fill_request(run);
+    run->recorded_bytes = recorded_bytes(run);
     run->measured_step_s = measured_step_s(row, &run->plan);
     int count = 0;
     const RunLoss *losses = run_case_losses(&count);

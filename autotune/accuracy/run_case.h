@@ -17,6 +17,7 @@ typedef struct RunCase {
     Prediction prediction;
     MemoryBreakdown logged;  // of the stage that the framework's log reports; zero = of the fullest one
     bool logs_reserved;      // a memory figure of unknown kind is reserved memory, as the framework logs it
+    double recorded_bytes;   // freed tensors of tp's collectives that the allocator cannot hand out again yet
 } RunCase;
 
 // What a row states and no plan of this version can express: the row is predicted without it.

@@ -124,3 +124,38 @@ double row_workspace_bytes(const RunRow *row) {
     }
     return bytes;
 }
+
+// Their READMEs say PaddlePaddle 2.5.1.
+bool row_is_paddle(const RunRow *row) {
+    return row_cites(row, "FlagPerf@") && row_cites(row, "-paddle/");
+}
+
+static bool is_of_aquila(const RunRow *row) {
+    return row_cites(row, "aquila2_7b-flagscale/") || row_cites(row, "aquila2_7b_finetune-flagscale/");
+}
+
+// FlagScale ed55532 (2023-10) and 26cd664 (2024-01), by training/nvidia/docker_image of FlagPerf.
+bool row_is_flagscale(const RunRow *row) {
+    return row_cites(row, "FlagPerf@") && (is_of_aquila(row) || row_cites(row, "nvidia/llama2_70B-"));
+}
+
+// training/benchmarks/aquila2_7b*/flagscale/flagscale_main.sh has no --sequence-parallel; Llama 2 70B's has it.
+bool row_lacks_sp(const RunRow *row) {
+    return row->sp == 0 || (row_is_flagscale(row) && is_of_aquila(row));
+}
+
+// These commits of the memory policy print torch.cuda.max_memory_allocated.
+bool row_prints_live(const RunRow *row) {
+    return row_cites(row, "commit f4614f333") || row_cites(row, "commit 28ed62e43");
+}
+
+// A tensor of an asynchronous collective, before PyTorch 2.2 (pytorch/pytorch pull request 111431) of any, is recorded
+// on NCCL's stream: once freed, nothing takes its memory until the device has passed the collective. Titan sets
+// TORCH_NCCL_AVOID_RECORD_STREAMS since e62573d4c; FlagPerf's container of FlagScale is 23.09, PyTorch 2.1.
+static const char streams_avoided_since[] = "2024-04-10";
+
+bool row_records_streams(const RunRow *row) {
+    const bool titan =
+        row_cites(row, "titan commit") && row->date[0] != '\0' && strcmp(row->date, streams_avoided_since) < 0;
+    return titan || row_is_flagscale(row);
+}

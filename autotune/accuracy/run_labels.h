@@ -12,10 +12,15 @@ bool row_says_uncompiled(const RunRow *row);
 bool row_says_liger(const RunRow *row);
 bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
+bool row_is_paddle(const RunRow *row);          // whatever target it names
+bool row_is_flagscale(const RunRow *row);       // the layers of Megatron-LM before its core, in FlagScale of 2023
+bool row_lacks_sp(const RunRow *row);
+bool row_prints_live(const RunRow *row);  // where it says that memory is what was reserved
 
 // What recipes set, and what the libraries of the row's date had.
 bool row_is_fp8_recipe(const RunRow *row, const Target *target);
 bool row_has_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan);
 bool row_has_recipe_loss(const RunRow *row, const Target *target, const TrainPlan *plan);
 bool row_has_test_loss(const RunRow *row, const Target *target);
+bool row_records_streams(const RunRow *row);
 bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "autotune/accuracy/run_labels.h"
 #include "autotune/accuracy/statistics.h"
 #include "sim/base/text.h"
 
@@ -49,7 +50,14 @@ bool accuracy_is_beaten(const ScoreRow *row) {
 
 MemoryKind accuracy_memory_kind(const RunRow *row) {
     const int named = text_index(memory_kind_names, MEMORY_KIND_UNKNOWN, row->mem_kind);
-    return named >= 0 ? (MemoryKind)named : MEMORY_KIND_UNKNOWN;
+    const bool live = named == MEMORY_KIND_RESERVED && row_prints_live(row);
+    return live ? MEMORY_KIND_ALLOCATED : named >= 0 ? (MemoryKind)named : MEMORY_KIND_UNKNOWN;
+}
+
+// Where the device is full, the allocator waits for what is freed and gives it back.
+static double with_recorded(const RunCase *run, double bytes, double outside_bytes) {
+    const double room = run->request.memory_limit_bytes - outside_bytes - bytes;
+    return bytes + fmin(run->recorded_bytes, fmax(room, 0));
 }
 
 // Reserved memory is what the allocator holds; device memory adds context and communicators.
@@ -61,8 +69,9 @@ bool accuracy_memory(const RunCase *run, MemoryKind *kind, double *measured_byte
     const MemoryBreakdown *memory = run->logged.peak_bytes > 0 ? &run->logged : &run->prediction.memory;
     const bool of_allocator = *kind == MEMORY_KIND_RESERVED || (*kind == MEMORY_KIND_UNKNOWN && run->logs_reserved);
     *measured_bytes = run->row->peak_mem_gb * GIB;
-    *predicted_bytes = *kind == MEMORY_KIND_DEVICE ? memory->reserved_bytes
-                       : of_allocator              ? memory->allocator_bytes
+    const double outside = memory->reserved_bytes - memory->allocator_bytes;
+    *predicted_bytes = *kind == MEMORY_KIND_DEVICE ? with_recorded(run, memory->reserved_bytes, 0)
+                       : of_allocator              ? with_recorded(run, memory->allocator_bytes, outside)
                                                    : memory->peak_bytes;
     return true;
 }

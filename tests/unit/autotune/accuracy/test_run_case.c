@@ -453,6 +453,45 @@ Test(run_case, tp_of_megatron_bridges_recipes_overlaps_whatever_its_summary_does
     cr_expect_not(overlaps_tp("SimuMax@1234567:README.md", 4, "FP8-MX"));
 }
 
+static const RunCase *case_of_flagperf(const char *folder, int tp) {
+    const char *text = arena_format(
+        &arena,
+        "id,source_locator,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,pp,"
+        "seq_len,micro_batch,grad_accum,fused,usable\n"
+        "a,FlagOpen/FlagPerf@1b5a03039:training/nvidia/%s/README.md,2023-11-14,Aquila2-7B,32,4096,32,11008,100008,"
+        "hgx-a800,megatron,1,1,1,%d,1,2048,8,9,eager,1\n",
+        folder, tp);
+    const RunFile file = run_file_of(&arena, text);
+    RunCase *run = ARENA_NEW(&arena, RunCase);
+    run_case_build(run_mapper_new(&arena), &file.rows[0], run);
+    return run;
+}
+
+Test(run_case, rows_of_paddlepaddle_are_not_those_of_the_target_that_they_name) {
+    cr_expect_str_eq(case_of_flagperf("llama1_7B-paddle", 2)->skipped, "PaddlePaddle is not in this version");
+    cr_expect_null(case_of_flagperf("aquila2_7b-flagscale", 2)->skipped);
+}
+
+Test(run_case, flagscales_scripts_of_aquila_shard_no_sequence_and_run_apexs_norms) {
+    const RunCase *aquila = case_of_flagperf("aquila2_7b-flagscale", 8), *other = case_of_flagperf("llama3_8B", 8);
+    cr_expect_eq(aquila->plan.sequence_parallel, SEQUENCE_PARALLEL_OFF);
+    cr_expect_eq(aquila->plan.fused, FUSED_FUSED);
+    cr_expect(aquila->request.target->gate_kept);
+    cr_expect_neq(other->plan.sequence_parallel, SEQUENCE_PARALLEL_OFF);
+    cr_expect_eq(other->plan.fused, FUSED_EAGER);
+    cr_expect_eq(case_of_flagperf("llama2_70B-megatron", 8)->plan.sequence_parallel, other->plan.sequence_parallel);
+}
+
+// 32 layers of two halves, each of which reduces 8 x 2048 tokens of 4096 numbers in place, or gathers and scatters
+// them.
+Test(run_case, collectives_of_old_pytorch_keep_what_they_touched_while_the_host_is_ahead) {
+    const double whole = 2.0 * 8 * 2048 * 4096;
+    cr_expect_float_eq(case_of_flagperf("aquila2_7b-flagscale", 8)->recorded_bytes, 32 * 2 * whole, 1);
+    cr_expect_float_eq(case_of_flagperf("llama2_70B-megatron", 8)->recorded_bytes, 32 * 4 * whole, 1);
+    cr_expect_eq(case_of_flagperf("aquila2_7b-flagscale", 1)->recorded_bytes, 0);
+    cr_expect_eq(case_of_flagperf("llama3_8B", 8)->recorded_bytes, 0);
+}
+
 Test(run_case, a_world_that_contradicts_the_mesh_is_skipped) {
     const RunFile file =
         run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"

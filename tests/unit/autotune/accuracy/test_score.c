@@ -81,6 +81,40 @@ Test(score, memory_is_compared_with_what_was_measured) {
     }
 }
 
+static double predicted_gib(const RunCase *run) {
+    MemoryKind kind;
+    double measured_bytes, predicted_bytes;
+    cr_assert(accuracy_memory(run, &kind, &measured_bytes, &predicted_bytes));
+    return predicted_bytes / (1 << 30);
+}
+
+Test(score, what_the_allocator_cannot_hand_out_again_is_reserved_as_far_as_the_device_has_room) {
+    const double gib = 1 << 30;
+    const ScoredRow rows[] = {{.predicted_s = 1, .peak_bytes = 10 * gib, .peak_mem_gb = 8, .mem_kind = "allocated"},
+                              {.predicted_s = 1, .peak_bytes = 10 * gib, .peak_mem_gb = 8, .mem_kind = "reserved"},
+                              {.predicted_s = 1, .peak_bytes = 10 * gib, .peak_mem_gb = 8, .mem_kind = "device"}};
+    RunCase *runs = scored_rows(&arena, rows, 3);
+    for (int i = 0; i < 3; i++) {
+        runs[i].prediction.memory =
+            (MemoryBreakdown){.peak_bytes = 10 * gib, .allocator_bytes = 11 * gib, .reserved_bytes = 12 * gib};
+        runs[i].recorded_bytes = 4 * gib;
+        runs[i].request.memory_limit_bytes = 40 * gib;
+    }
+    cr_expect_float_eq(predicted_gib(&runs[0]), 10, 1e-9);
+    cr_expect_float_eq(predicted_gib(&runs[1]), 15, 1e-9);
+    cr_expect_float_eq(predicted_gib(&runs[2]), 16, 1e-9);
+    runs[1].request.memory_limit_bytes = runs[2].request.memory_limit_bytes = 14 * gib;
+    cr_expect_float_eq(predicted_gib(&runs[1]), 13, 1e-9);
+    cr_expect_float_eq(predicted_gib(&runs[2]), 14, 1e-9);
+}
+
+Test(score, commits_of_torchtitan_that_print_what_lives_reserve_nothing) {
+    RunRow row = {.mem_kind = "reserved", .source_locator = "pytorch/torchtitan commit f4614f333"};
+    cr_expect_eq(accuracy_memory_kind(&row), MEMORY_KIND_ALLOCATED);
+    row.source_locator = "pytorch/torchtitan commit 069bae286";
+    cr_expect_eq(accuracy_memory_kind(&row), MEMORY_KIND_RESERVED);
+}
+
 static RankingScore ranking_of(const ScoredRow *rows, int count) {
     int *indices = ARENA_ARRAY(&arena, int, count);
     for (int i = 0; i < count; i++) {
