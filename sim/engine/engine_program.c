@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "sim/engine/walk_path.h"
+
 enum { MAX_DEMANDS = 65535 };
 
 static const double ps_per_s = 1e12;
@@ -216,6 +218,7 @@ Status engine_compile(const StepProgram *program, const EngineCosts *costs, Aren
     for (int32_t i = 0; i < program->segment_count; i++) {
         compile_shape(compiled, i, seen, &compiled->shapes[i]);
     }
+    walk_path_compile(compiled, arena);
     engine_find_needs(compiled, arena);
     return STATUS_OK;
 }

@@ -52,12 +52,16 @@ typedef struct LoopShape {
     bool uniform;        // iterations between the margins are shifts of each other
 } LoopShape;
 
+typedef struct PathStep PathStep;  // walk_path.h
+
 typedef struct EngineProgram {
     const StepProgram *step;
     EngineTask *tasks;
     EventSite *sites;
     int32_t slot_count;
-    LoopShape *shapes;  // per segment
+    LoopShape *shapes;          // per segment
+    const PathStep *path;       // what is issued, from the program's start to its end
+    const int32_t *path_first;  // by segment outside of loops: its first step; [segment_count] is their number
     ShareDemand *demands;
     int32_t demand_count;
     int32_t lane_count;

@@ -2,26 +2,38 @@
 
 #include "sim/engine/walk_path.h"
 
-WalkPath walk_path_new(const EngineProgram *compiled, Arena *arena) {
-    const int32_t most = 2 * compiled->step->segment_count * (PATH_ITERATIONS + 1) + 1;
-    return (WalkPath){.steps = ARENA_UNCLEARED(arena, PathStep, most)};
+#include <string.h>
+
+// Steps that are being listed.
+typedef struct StepList {
+    PathStep *steps;
+    int32_t count;
+} StepList;
+
+static PathStep *room_for_steps(const EngineProgram *compiled, int32_t paths, Arena *arena) {
+    return ARENA_UNCLEARED(arena, PathStep, paths * compiled->step->segment_count * (PATH_ITERATIONS + 1) + 1);
 }
 
-static void add_layers(const Segment *segments, int32_t index, int32_t micro, WalkPath *path) {
-    const Segment *loop = &segments[index];
+WalkPath walk_path_new(const EngineProgram *compiled, Arena *arena) {
+    return (WalkPath){.room = room_for_steps(compiled, 2, arena)};
+}
+
+static void add_layers(const EngineProgram *compiled, int32_t index, int32_t micro, StepList *list) {
+    const Segment *loop = &compiled->step->segments[index];
     for (int32_t i = 0; i < loop->count && i <= PATH_ITERATIONS; i++) {
         for (int32_t s = index + 1; s < loop->end; s++) {
-            path->steps[path->count++] = (PathStep){.segment = s,
+            list->steps[list->count++] = (PathStep){.segment = s,
                                                     .layer_loop = index,
                                                     .layer = loop->first + i * loop->step,
                                                     .rest = i == PATH_ITERATIONS,
-                                                    .micro_loop = micro};
+                                                    .micro_loop = micro,
+                                                    .lanes = compiled->shapes[s].lanes};
         }
     }
 }
 
 // Segments [from, end). behind: these come after the stretch's micro-step loop, or there is no such loop.
-static void add_segments(const EngineProgram *compiled, int32_t from, int32_t end, bool behind, WalkPath *path) {
+static void add_segments(const EngineProgram *compiled, int32_t from, int32_t end, bool behind, StepList *list) {
     const Segment *segments = compiled->step->segments;
     int32_t micro = -1;
     for (int32_t s = from; s < end; s++) {
@@ -30,40 +42,86 @@ static void add_segments(const EngineProgram *compiled, int32_t from, int32_t en
             continue;
         }
         if (segments[s].kind == SEGMENT_LAYERS) {
-            add_layers(segments, s, micro, path);
+            add_layers(compiled, s, micro, list);
             s = segments[s].end - 1;
         } else {
-            path->steps[path->count++] = (PathStep){.segment = s, .layer_loop = -1, .micro_loop = micro};
+            list->steps[list->count++] =
+                (PathStep){.segment = s, .layer_loop = -1, .micro_loop = micro, .lanes = compiled->shapes[s].lanes};
         }
         if (micro >= 0 && s + 1 == segments[micro].end) {
             const bool again = behind && segments[micro].count > 1;
-            path->steps[path->count - 1].again = again ? compiled->shapes[micro].lanes : 0;
+            list->steps[list->count - 1].again = again ? compiled->shapes[micro].lanes : 0;
             micro = -1;
         }
     }
 }
 
-void walk_path_make(const EngineProgram *compiled, const WalkStretch *stretch, WalkPath *path) {
+// left: the lanes that the steps behind these use.
+static void add_up_lanes(PathStep *steps, int32_t count, uint32_t left) {
+    for (int32_t i = count - 1; i >= 0; i--) {
+        left |= steps[i].lanes | steps[i].again;
+        steps[i].left = left;
+    }
+}
+
+void walk_path_compile(EngineProgram *compiled, Arena *arena) {
     const Segment *segments = compiled->step->segments;
-    const int32_t body_end = stretch->repeat >= 0 ? segments[stretch->repeat].end : stretch->end;
-    path->count = 0;
-    add_segments(compiled, stretch->end, body_end, false, path);
+    StepList whole = {.steps = room_for_steps(compiled, 1, arena)};
+    int32_t *const first = ARENA_UNCLEARED(arena, int32_t, compiled->step->segment_count + 1);
+    for (int32_t s = 0, end; s < compiled->step->segment_count; s = end) {
+        end = segments[s].kind == SEGMENT_TASKS ? s + 1 : segments[s].end;
+        first[s] = whole.count;
+        add_segments(compiled, s, end, true, &whole);
+    }
+    first[compiled->step->segment_count] = whole.count;
+    add_up_lanes(whole.steps, whole.count, 0);
+    compiled->path = whole.steps;
+    compiled->path_first = first;
+}
+
+// To the program's end.
+static void path_after(const EngineProgram *compiled, int32_t segment, WalkPath *path) {
+    const int32_t from = compiled->path_first[segment];
+    path->steps = compiled->path + from;
+    path->count = compiled->path_first[compiled->step->segment_count] - from;
+}
+
+void walk_path_make(const EngineProgram *compiled, const WalkStretch *stretch, WalkPath *path) {
+    path->in_loop = 0;
+    if (stretch->repeat < 0) {
+        path_after(compiled, stretch->end, path);
+        return;
+    }
+    const int32_t body_end = compiled->step->segments[stretch->repeat].end;
+    StepList list = {.steps = path->room};
+    add_segments(compiled, stretch->end, body_end, false, &list);
     if (!stretch->last) {
-        add_segments(compiled, stretch->repeat + 1, stretch->segment, false, path);
-        if (path->count > 0) {
-            path->steps[path->count - 1].again = compiled->shapes[stretch->repeat].lanes;
+        add_segments(compiled, stretch->repeat + 1, stretch->segment, false, &list);
+        if (list.count > 0) {
+            list.steps[list.count - 1].again = compiled->shapes[stretch->repeat].lanes;
         }
     }
-    path->in_loop = path->count;
-    add_segments(compiled, body_end, compiled->step->segment_count, true, path);
+    path_after(compiled, body_end, path);
+    if (list.count > 0) {
+        if (path->count > 0) {
+            memcpy(list.steps + list.count, path->steps, (size_t)path->count * sizeof *path->steps);
+        }
+        add_up_lanes(list.steps, list.count, path->count > 0 ? path->steps[0].left : 0);
+        path->steps = list.steps;
+        path->in_loop = list.count;
+        path->count += list.count;
+    }
 }
 
 PathPlace walk_path_find(const EngineProgram *compiled, const WalkPath *path, int lane, int32_t passed) {
     const StepProgram *program = compiled->step;
     for (int32_t i = 0; i < path->count; i++) {
         const PathStep *step = &path->steps[i];
+        if (!(step->left >> lane & 1)) {
+            break;
+        }
         const Segment *segment = &program->segments[step->segment];
-        const bool has_lane = compiled->shapes[step->segment].lanes >> lane & 1;
+        const bool has_lane = step->lanes >> lane & 1;
         if (has_lane && step->rest) {
             return (PathPlace){-1, -1, false};
         }

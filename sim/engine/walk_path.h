@@ -12,22 +12,28 @@ typedef struct WalkStretch {
     bool last;       // iteration of that loop; true where there is none
 } WalkStretch;
 
-typedef struct PathStep {
+struct PathStep {
     int32_t segment;     // of tasks
     int32_t layer_loop;  // around it, or -1
     int32_t layer;       // of the iteration; 0 outside of layer loops
     bool rest;           // all iterations after the first PATH_ITERATIONS
     int32_t micro_loop;  // after the stretch, of which this is the first iteration; or -1
     uint32_t again;      // lanes of a loop that ends with this step, but goes round first
-} PathStep;
+    uint32_t lanes;      // of the segment
+    uint32_t left;       // of this step and all behind it, loops that go round included
+};
 
 enum { PATH_ITERATIONS = 4 };
 
 typedef struct WalkPath {
-    PathStep *steps;
+    const PathStep *steps;
+    PathStep *room;  // for those of a stretch in a micro-step loop; others are an end of the program's path
     int32_t count;
     int32_t in_loop;  // how many of them lie in the micro-step loop of the stretch
 } WalkPath;
+
+// Lists the path of the whole program, with whose end the path behind any stretch ends.
+void walk_path_compile(EngineProgram *compiled, Arena *arena);
 
 // With room for any path of the program.
 WalkPath walk_path_new(const EngineProgram *compiled, Arena *arena);
