@@ -47,6 +47,8 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
 // `kernels` streaming kernels that move `bytes` together.
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);
 
+// Calls of the library that a product of experts is made of (host.c); 1 for any other task.
+int task_expert_calls(const Target *target, const Task *task);
 // Number of kernels of a task on the device, and of operations that the host issues for it (host.c).
 int task_kernels(const Target *target, const TrainPlan *plan, const Task *task);
 // Is it replayed as a part of a CUDA graph?

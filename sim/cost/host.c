@@ -143,10 +143,15 @@ bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *t
 // Transformer Engine runs a product of experts as a loop of cuBLAS calls over four streams, and casts for each expert
 // before it (common/gemm/cublaslt_gemm.cu, multi_stream_cublas_gemm, its PR 853; pytorch tex.split_quantize, its issue
 // 1499 on what that costs the host). They are issued from C++, under the one operation that the table counts.
-static int issued_by_expert(const Target *target, const Task *task) {
+int task_expert_calls(const Target *target, const Task *task) {
     const bool loops = task->kind == TASK_GROUPED_GEMM && target->expert_flavour == EXPERTS_PERMUTE_KERNELS &&
                        !target->experts_at_once;
-    return loops ? task->groups * (task->cast_bytes > 0 ? 2 : 1) - 1 : 0;
+    return loops ? task->groups : 1;
+}
+
+static int issued_by_expert(const Target *target, const Task *task) {
+    const int calls = task_expert_calls(target, task);
+    return calls > 1 ? calls * (task->cast_bytes > 0 ? 2 : 1) - 1 : 0;
 }
 
 // What a product of one of Transformer Engine's linear layers costs the host, in operations of plain PyTorch on the

@@ -194,20 +194,24 @@ Test(cost_task, a_softmax_kernel_that_refuses_the_shape_costs_host_time) {
     cr_assert_eq(bench_cost(&bench, attention).host_s, taken_s);
 }
 
-Test(cost_task, experts_that_are_launched_one_by_one_cost_the_host_a_launch_and_a_cast_each) {
+Test(cost_task, experts_that_are_launched_one_by_one_cost_a_launch_each_and_the_host_a_cast) {
     Bench bench;
     Target megatron = fused;
     megatron.expert_flavour = EXPERTS_PERMUTE_KERNELS;
+    megatron.runtime.lost_lead = 0;
     Task product = {.kind = TASK_GROUPED_GEMM, .dtype = DTYPE_BF16, .m = 4096, .n = 512, .k = 512, .groups = 16};
     bench_begin(&bench, machine_h100(), &fused);
     const double together_s = bench_cost(&bench, product).host_s;
     bench_begin(&bench, machine_h100(), &megatron);
     const double launch_s = megatron.runtime.host_s_per_op;
     cr_expect_float_eq(bench_cost(&bench, product).host_s, together_s + 15 * launch_s, 1e-12);
+    const double one_s = bench_cost(&bench, product).seconds - 15 * bench.profile.accelerator.gemm[DTYPE_BF16].launch_s;
     product.cast_bytes = 1;
     cr_expect_float_eq(bench_cost(&bench, product).host_s, together_s + 31 * launch_s, 1e-12);
     megatron.experts_at_once = true;
     cr_expect_float_eq(bench_cost(&bench, product).host_s, together_s, 1e-12);
+    product.cast_bytes = 0;
+    cr_expect_float_eq(bench_cost(&bench, product).seconds, one_s, 1e-12);
 }
 
 Test(cost_task, what_nothing_explains_is_added_to_layers_and_not_to_the_optimizer) {
