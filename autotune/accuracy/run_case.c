@@ -444,11 +444,15 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
     }
 }
 
-// Dropout of the layers, and the workspaces that the environment gives to cuBLAS, as deterministic runs have to say.
+// Dropout of the layers, launches that wait for each other, and the workspaces that the environment gives to cuBLAS, as
+// deterministic runs have to say.
 static void take_settings(Arena *arena, const RunRow *row, const Target **target) {
     const double workspace = row_workspace_bytes(row);
     if (row_drops(row)) {
         own_copy(arena, target)->halves_drop = true;
+    }
+    if (row->launch_blocking == 1) {
+        own_copy(arena, target)->runtime.launches_wait = true;
     }
     if (workspace > 0) {
         own_copy(arena, target)->runtime.blas_workspace_bytes = workspace;

@@ -86,6 +86,7 @@ static const Column columns[] = {
     NUMBER("peak_mem_gb", peak_mem_gb, 1000000),
     TEXT("mem_kind", mem_kind, false),
     NUMBER("dropout", dropout, 1),
+    MAYBE("launch_blocking", launch_blocking, 1),
     TEXT("cublas_workspaces", cublas_workspaces, false),
     {"usable", COLUMN_INT, AT(usable), false, 0, 1, 1},
     {"oom_certain", COLUMN_INT, AT(oom_certain), false, 0, 1, 0},
@@ -128,8 +129,9 @@ static void layout_fill(Layout *layout) {
 // certainty, and the software only splits scores.
 static bool goes_without(const Column *column) {
     return column->offset == AT(oom_certain) || column->offset == AT(software) || column->offset == AT(dropout) ||
-           column->offset == AT(cublas_workspaces) || is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) ||
-           column->offset == AT(compiled_or_fused) || is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
+           column->offset == AT(launch_blocking) || column->offset == AT(cublas_workspaces) ||
+           column->offset == AT(compiled_or_fused) || is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) ||
+           is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
 }
 
 static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, RunFile *file, Error *error) {

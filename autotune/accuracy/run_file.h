@@ -46,6 +46,7 @@ typedef struct RunRow {
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gb;
     const char *mem_kind;
     // what the run set beside its plan
+    int64_t launch_blocking;        // CUDA_LAUNCH_BLOCKING
     double dropout;                 // of what attention and MLP add to the stream
     const char *cublas_workspaces;  // CUBLAS_WORKSPACE_CONFIG of its environment
     int64_t usable, oom_certain;

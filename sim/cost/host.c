@@ -200,6 +200,9 @@ double task_host_s(const Target *target, const TrainPlan *plan, const Task *task
 // its launch hides it.
 double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task, double device_s) {
     const double host_s = issue_s(target, plan, task);
+    if (target->runtime.launches_wait) {
+        return host_s;
+    }
     return host_s > 0 ? target->runtime.lost_lead * host_s * host_s / (host_s + device_s) : 0;
 }
 

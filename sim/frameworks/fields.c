@@ -126,6 +126,7 @@ static const TargetField fields[] = {
     NEWER(activation_apart),
     NEWER(runtime.messages_stop_host),
     NEWER(runtime.message_host_s),
+    NEWER(runtime.launches_wait),
     NEWER(runtime.stalls_from_nodes),
     NEWER(runtime.stalls_from_tp_nodes),
     NEWER(adapter_units),

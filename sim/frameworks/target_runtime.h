@@ -11,6 +11,7 @@ typedef struct TargetRuntime {
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued
     double message_host_s;  // and for each message that a stage sends or takes, where the job is on so many nodes, or a
     int stalls_from_nodes, stalls_from_tp_nodes;  // tp group
+    bool launches_wait;       // nothing is issued until the kernel before has ended (CUDA_LAUNCH_BLOCKING=1)
     double lost_lead;         // of host time beyond a kernel's own, what the device idles after it (sim/cost/host.c)
     double other_share;       // of layers' device time on top: not explained by anything modelled
     double step_fixed_s;      // step edges: data, logging, zero_grad

@@ -51,6 +51,34 @@ static const TargetVersion megatron_2022_06 = {
     .settings = SETTINGS(SET(tp_reduce_overlaps, true)),
 };
 
+// Its layers in DeepSpeed's pipelines with ZeRO-1 (bigscience-workshop/Megatron-DeepSpeed@541b967f of 2022-02 on
+// microsoft/DeepSpeed@2151c787a): gradients are autograd's, in the weights' dtype, and reduced in it behind the last
+// backward, each bucket to the ranks that have a part of it (runtime/pipe/engine.py, _exec_reduce_grads;
+// runtime/zero/stage_1_and_2.py, reduce_gradients).
+static const TargetVersion bigscience = {
+    .version = "bigscience",
+    .extends = &megatron_2022,
+    .evidence = "27 published runs, none fitted",
+    .settings = SETTINGS(
+        SET(recompute_whole, true),  // CheckpointFunction.backward (runtime/activation_checkpointing/checkpointing.py)
+        SET(half_sums, true), SET(reduce_dtype_bf16, DTYPE_BF16), SET(gradient_buffer, false), SET(late_reduce, true),
+        // FusedAdam 28; the rank's gradients cast 6, unscaled and clipped 8 (step, unscale_and_clip_grads)
+        SET(runtime.optimizer_bytes_per_parameter, 28.0 + 6 + 8),
+        SET(runtime.reduce_buffer, 5e8),               // reduce_bucket_size (runtime/zero/constants.py)
+        SET(runtime.whole_bytes_per_parameter, 8.0)),  // into the bucket 4, divided 4 (average_tensor)
+};
+
+// The same with BF16_Optimizer (microsoft/DeepSpeed@77b649d16 of 2022-03, runtime/bf16_optimizer.py): each micro-step's
+// gradients are added to whole ones in fp32 (update_hp_grads), which all ranks reduce whole (_bf16_reduce_grads).
+static const TargetVersion bigscience_bf16 = {
+    .version = "bigscience-bf16",
+    .extends = &bigscience,
+    .evidence = "7 published runs, none fitted",
+    .settings =
+        SETTINGS(SET(half_sums, false), SET(half_gradients, true), SET(reduce_dtype_bf16, DTYPE_FP32),
+                 SET(gradient_buffer, true), SET(runtime.scatters_by_all_reduce, true), SET(runtime.reduce_buffer, 0)),
+};
+
 static const TargetVersion megatron_core = {
     .version = "core",
     .extends = &megatron_2022,
@@ -286,7 +314,8 @@ const Framework framework_megatron = {
     .experts = {50, 0.053, -0.042, 0.08},
     .refuse = refuse,
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_fsdp,
-                                               &megatron_0_4, &megatron_2022, &megatron_2022_06, NULL},
+                                               &megatron_0_4, &megatron_2022, &megatron_2022_06, &bigscience,
+                                               &bigscience_bf16, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, &export_megatron_bridge, NULL},
     .config = &import_megatron,
     .synonyms = synonyms,

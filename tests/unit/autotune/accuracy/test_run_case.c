@@ -404,6 +404,11 @@ Test(run_case, layers_drop_where_a_column_says_so) {
     cr_expect_not(target_of_settings("dgx-h100", "", "")->halves_drop);
 }
 
+Test(run_case, launches_wait_where_a_column_says_so) {
+    cr_expect(case_with("dgx-a100-80g", "launch_blocking,dropout", "1", "")->request.target->runtime.launches_wait);
+    cr_expect_not(case_with("dgx-a100-80g", "launch_blocking,dropout", "", "")->request.target->runtime.launches_wait);
+}
+
 static const RunCase *case_of_locator(const char *locator, const char *loss) {
     return case_with("dgx-a100-80g", "source_locator,loss", locator, loss);
 }

@@ -83,13 +83,34 @@ Test(target, what_a_tool_trains_by_is_told_by_every_framework_that_knows_it) {
 }
 
 Test(target, the_rows_that_people_name_are_there) {
-    static const char *const named[] = {
-        "accelerate@1.15",     "accelerate@1.14", "accelerate@1.13", "accelerate@1.0", "ndtune@1",
-        "axolotl@0.19",        "axolotl@0.18",    "torchtitan@0.2",  "torchtitan@0.0", "torchtitan@0.1",
-        "torchtitan@0.2.1",    "torchtitan@head", "torchtitan@0.3",  "megatron@core",  "megatron@0.19",
-        "megatron@bridge-0.6", "automodel@0.7",   "megatron@2022",   "nanotron@0.4",   "deepspeed@0.19",
-        "deepspeed@0.19.8",    "trainer@5.23",    "trl@1.16",        "fsdp1@2.0",      "nanotron@2024-12",
-        "aleph_scaling@0.1"};
+    static const char *const named[] = {"accelerate@1.15",
+                                        "accelerate@1.14",
+                                        "accelerate@1.13",
+                                        "accelerate@1.0",
+                                        "ndtune@1",
+                                        "axolotl@0.19",
+                                        "axolotl@0.18",
+                                        "torchtitan@0.2",
+                                        "torchtitan@0.0",
+                                        "torchtitan@0.1",
+                                        "torchtitan@0.2.1",
+                                        "torchtitan@head",
+                                        "torchtitan@0.3",
+                                        "megatron@core",
+                                        "megatron@0.19",
+                                        "megatron@bridge-0.6",
+                                        "automodel@0.7",
+                                        "megatron@2022",
+                                        "nanotron@0.4",
+                                        "deepspeed@0.19",
+                                        "deepspeed@0.19.8",
+                                        "trainer@5.23",
+                                        "trl@1.16",
+                                        "fsdp1@2.0",
+                                        "nanotron@2024-12",
+                                        "aleph_scaling@0.1",
+                                        "megatron@bigscience",
+                                        "megatron@bigscience-bf16"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         find(named[i]);
     }

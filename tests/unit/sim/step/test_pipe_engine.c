@@ -1,0 +1,66 @@
+// Megatron's layers in pipelines of a library that sums gradients by itself (megatron@bigscience): what runs again,
+// what gradients are summed in, and when they are reduced.
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(pipe_engine, .fini = clean);
+
+static StepProgram with(const char *target, Recompute recompute) {
+    return lowered(&arena, (LoweredRequest){.target = target,
+                                            .mesh = "pp=2,dp_shard=2",
+                                            .grad_accum = 2,
+                                            .zero = 1,
+                                            .bf16 = true,
+                                            .recompute = recompute});
+}
+
+static Dtype gradients_of(const StepProgram *program) {
+    Dtype dtype = DTYPE_COUNT;
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        dtype = strcmp(program->buffers[i].name, "layer gradients") == 0 ? program->buffers[i].dtype : dtype;
+    }
+    return dtype;
+}
+
+static void check_reductions(const StepProgram *program, Dtype dtype) {
+    int reductions = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (program->tasks[i].kind == TASK_REDUCE_SCATTER) {
+            reductions++;
+            cr_expect_eq(program->tasks[i].phase, PHASE_REDUCE);
+            cr_expect_eq(program->tasks[i].dtype, dtype);
+        }
+    }
+    cr_expect_gt(reductions, 0);
+}
+
+// Forward once and backward once: the last product of a layer as often as the first one.
+Test(pipe_engine, a_recomputed_layer_runs_to_its_end) {
+    const StepProgram again = with("megatron@bigscience", RECOMPUTE_FULL);
+    const StepProgram kept = with("megatron@bigscience", RECOMPUTE_NONE);
+    cr_expect_gt(tasks_named(&kept, "mlp down"), 0);
+    cr_expect_eq(tasks_named(&again, "mlp down"), 2 * tasks_named(&kept, "mlp down"));
+}
+
+Test(pipe_engine, gradients_are_summed_and_reduced_in_the_dtype_of_the_weights) {
+    const StepProgram program = with("megatron@bigscience", RECOMPUTE_NONE);
+    cr_expect_eq(gradients_of(&program), DTYPE_BF16);
+    cr_expect_eq(tasks_named(&program, "gradient add"), 0);
+    check_reductions(&program, DTYPE_BF16);
+}
+
+Test(pipe_engine, the_optimizer_of_bf16_adds_every_micro_step_to_fp32_ones) {
+    const StepProgram program = with("megatron@bigscience-bf16", RECOMPUTE_NONE);
+    cr_expect_eq(gradients_of(&program), DTYPE_FP32);
+    cr_expect_gt(tasks_named(&program, "gradient add"), 0);
+    check_reductions(&program, DTYPE_FP32);
+}
