@@ -17,8 +17,8 @@ const CutOptions conflict_cut = {.reach_factor = 4, .base_layers = 4, .max_micro
 typedef struct PairFinder {
     const ConflictInput *input;
     Arena *arena;
-    Conflicts *conflicts;
-    size_t capacity;
+    ConflictShape *shape;
+    size_t capacity[2];      // of pairs and runs
     int32_t zone, distance;  // layers that count as near an end; distance beyond which pairs behave alike
     int32_t micro_steps;     // that have slots of their own in some buffer, at least 1
     bool *matrix;            // [slots_a][slots_b] of the cut program
@@ -46,14 +46,10 @@ static Side side_of(const PairFinder *finder, int32_t buffer) {
                   .per_layer = input->cut->removed_layers > 0 && input->cut->per_layer[buffer]};
 }
 
-static void emit(PairFinder *finder, int64_t low, int64_t high) {
-    Conflicts *conflicts = finder->conflicts;
-    ARENA_PUSH(finder->arena, conflicts->forbidden, conflicts->forbidden_count, &finder->capacity) =
-        (ForbiddenOffsets){.low = low, .high = high};
-}
-
-static int64_t side_bytes(const Side *side) {
-    return side->buffer->slots * side->buffer->slot_bytes;
+static void emit(PairFinder *finder, int32_t slot, int32_t first, int32_t last) {
+    ConflictShape *shape = finder->shape;
+    ARENA_PUSH(finder->arena, shape->runs, shape->run_count, &finder->capacity[1]) =
+        (ConflictRun){.slot = slot, .first = first, .last = last};
 }
 
 // Fills the matrix of the cut program; returns how many slot pairs conflict.
@@ -148,6 +144,72 @@ static bool slots_conflict(const PairFinder *finder, const Side *a, const Side *
     return finder->classes[class] || !finder->known[class];
 }
 
+// For each slot of a, the runs of slots of b that conflict with it.
+static void emit_slot_pairs(PairFinder *finder, const Side *a, const Side *b) {
+    const int32_t slots_a = a->parts > 1 ? a->buffer->slots : 1;
+    const int32_t slots_b = b->parts > 1 ? b->buffer->slots : 1;
+    for (int32_t i = 0; i < slots_a; i++) {
+        for (int32_t j = 0; j < slots_b; j++) {
+            if (!slots_conflict(finder, a, b, i, j)) {
+                continue;
+            }
+            int32_t last = j;
+            while (last + 1 < slots_b && slots_conflict(finder, a, b, i, last + 1)) {
+                last++;
+            }
+            emit(finder, i, j, last);
+            j = last;
+        }
+    }
+}
+
+static void find_pair(PairFinder *finder, int32_t i, int32_t j) {
+    ConflictShape *shape = finder->shape;
+    const int32_t buffer_a = finder->input->buffers[i], buffer_b = finder->input->buffers[j];
+    const Parts *whole = &finder->input->whole->parts;
+    if (part_spans_disjoint(finder->input->whole, whole->first[buffer_a], whole->first[buffer_b])) {
+        return;
+    }
+    const Side a = side_of(finder, buffer_a);
+    const Side b = side_of(finder, buffer_b);
+    const bool single = a.parts == 1 && b.parts == 1;
+    const bool all = single || fill_matrix(finder, &a, &b) == a.parts * b.parts;
+    ConflictPair pair = {.a = i, .b = j, .begin = (int32_t)shape->run_count};
+    if (all) {
+        emit(finder, 0, 0, 0);
+    } else {
+        pair.split_a = a.parts > 1;
+        pair.split_b = b.parts > 1;
+        fill_classes(finder, &a, &b);
+        emit_slot_pairs(finder, &a, &b);
+    }
+    pair.end = (int32_t)shape->run_count;
+    if (pair.end > pair.begin) {
+        ARENA_PUSH(finder->arena, shape->pairs, shape->pair_count, &finder->capacity[0]) = pair;
+    }
+}
+
+void conflicts_find(const ConflictInput *input, Arena *arena, ConflictShape *shape) {
+    *shape = (ConflictShape){0};
+    PairFinder finder = {.input = input, .arena = arena, .shape = shape};
+    finder.zone = input->cut->reach + 1;
+    finder.distance = 2 * input->cut->reach + 1;
+    finder.matrix = ARENA_ARRAY(arena, bool, MAX_SPLIT_SLOTS *MAX_SPLIT_SLOTS);
+    finder.micro_steps = 1;
+    for (int32_t i = 0; i < input->count; i++) {
+        const int32_t micro_steps = input->program->buffers[input->buffers[i]].micro_steps;
+        finder.micro_steps = micro_steps > finder.micro_steps ? micro_steps : finder.micro_steps;
+    }
+    const size_t classes = class_count(&finder);
+    finder.classes = ARENA_ARRAY(arena, bool, classes);
+    finder.known = ARENA_ARRAY(arena, bool, classes);
+    for (int32_t i = 0; i < input->count; i++) {
+        for (int32_t j = 0; j < i; j++) {
+            find_pair(&finder, i, j);
+        }
+    }
+}
+
 // Sorts the rows of one pair and joins those that overlap.
 static void join_rows(ForbiddenOffsets *rows, PairConflict *pair) {
     for (int32_t i = pair->begin + 1; i < pair->end; i++) {
@@ -169,81 +231,46 @@ static void join_rows(ForbiddenOffsets *rows, PairConflict *pair) {
     pair->end = kept;
 }
 
-// For each slot of a, the runs of slots of b that conflict with it.
-static void emit_slot_pairs(PairFinder *finder, const Side *a, const Side *b) {
-    const int64_t size_a = a->buffer->slot_bytes;
-    const int64_t size_b = b->buffer->slot_bytes;
-    const bool split_a = a->parts > 1, split_b = b->parts > 1;
-    const int32_t slots_a = split_a ? a->buffer->slots : 1;
-    const int32_t slots_b = split_b ? b->buffer->slots : 1;
-    const int64_t step_a = split_a ? size_a : side_bytes(a);
-    const int64_t step_b = split_b ? size_b : side_bytes(b);
-    for (int32_t i = 0; i < slots_a; i++) {
-        for (int32_t j = 0; j < slots_b; j++) {
-            if (!slots_conflict(finder, a, b, i, j)) {
-                continue;
-            }
-            int32_t last = j;
-            while (last + 1 < slots_b && slots_conflict(finder, a, b, i, last + 1)) {
-                last++;
-            }
-            emit(finder, i * step_a - (last + 1) * step_b, (i + 1) * step_a - j * step_b);
-            j = last;
-        }
-    }
+// Slots of a part, or all of them.
+static int64_t step_of(const Buffer *buffer, bool split) {
+    return split ? buffer->slot_bytes : buffer->slots * buffer->slot_bytes;
 }
 
-static PairConflict find_pair(PairFinder *finder, int32_t buffer_a, int32_t buffer_b) {
-    const Conflicts *conflicts = finder->conflicts;
-    PairConflict pair = {.begin = (int32_t)conflicts->forbidden_count, .end = (int32_t)conflicts->forbidden_count};
-    const Parts *whole = &finder->input->whole->parts;
-    if (part_spans_disjoint(finder->input->whole, whole->first[buffer_a], whole->first[buffer_b])) {
-        return pair;
+static PairConflict place_pair(const ConflictShape *shape, const ConflictPair *pair, const Buffer *a, const Buffer *b,
+                               Conflicts *conflicts) {
+    const int64_t step_a = step_of(a, pair->split_a), step_b = step_of(b, pair->split_b);
+    PairConflict rows = {.begin = (int32_t)conflicts->forbidden_count};
+    for (int32_t i = pair->begin; i < pair->end; i++) {
+        const ConflictRun *run = &shape->runs[i];
+        conflicts->forbidden[conflicts->forbidden_count++] =
+            (ForbiddenOffsets){.low = run->slot * step_a - (run->last + 1) * step_b,
+                               .high = (run->slot + 1) * step_a - run->first * step_b};
     }
-    const Side a = side_of(finder, buffer_a);
-    const Side b = side_of(finder, buffer_b);
-    const bool single = a.parts == 1 && b.parts == 1;
-    if (single || fill_matrix(finder, &a, &b) == a.parts * b.parts) {
-        emit(finder, -side_bytes(&b), side_bytes(&a));
-    } else {
-        fill_classes(finder, &a, &b);
-        emit_slot_pairs(finder, &a, &b);
-    }
-    pair.end = (int32_t)conflicts->forbidden_count;
-    join_rows(conflicts->forbidden, &pair);
-    finder->conflicts->forbidden_count = (size_t)pair.end;
-    return pair;
+    rows.end = (int32_t)conflicts->forbidden_count;
+    join_rows(conflicts->forbidden, &rows);
+    conflicts->forbidden_count = (size_t)rows.end;
+    return rows;
 }
 
 // (b, a) forbids the mirrored offsets.
-static PairConflict mirror_pair(PairFinder *finder, PairConflict pair) {
-    const int32_t begin = (int32_t)finder->conflicts->forbidden_count;
+static PairConflict mirror_pair(PairConflict pair, Conflicts *conflicts) {
+    const int32_t begin = (int32_t)conflicts->forbidden_count;
     for (int32_t i = pair.end - 1; i >= pair.begin; i--) {
-        const ForbiddenOffsets row = finder->conflicts->forbidden[i];
-        emit(finder, -row.high, -row.low);
+        const ForbiddenOffsets row = conflicts->forbidden[i];
+        conflicts->forbidden[conflicts->forbidden_count++] = (ForbiddenOffsets){.low = -row.high, .high = -row.low};
     }
-    return (PairConflict){.begin = begin, .end = (int32_t)finder->conflicts->forbidden_count};
+    return (PairConflict){.begin = begin, .end = (int32_t)conflicts->forbidden_count};
 }
 
-void conflicts_find(const ConflictInput *input, Arena *arena, Conflicts *conflicts) {
-    *conflicts = (Conflicts){.pairs = ARENA_ARRAY(arena, PairConflict, (size_t)input->count * (size_t)input->count)};
-    PairFinder finder = {.input = input, .arena = arena, .conflicts = conflicts};
-    finder.zone = input->cut->reach + 1;
-    finder.distance = 2 * input->cut->reach + 1;
-    finder.matrix = ARENA_ARRAY(arena, bool, MAX_SPLIT_SLOTS *MAX_SPLIT_SLOTS);
-    finder.micro_steps = 1;
-    for (int32_t i = 0; i < input->count; i++) {
-        const int32_t micro_steps = input->program->buffers[input->buffers[i]].micro_steps;
-        finder.micro_steps = micro_steps > finder.micro_steps ? micro_steps : finder.micro_steps;
-    }
-    const size_t classes = class_count(&finder);
-    finder.classes = ARENA_ARRAY(arena, bool, classes);
-    finder.known = ARENA_ARRAY(arena, bool, classes);
-    for (int32_t i = 0; i < input->count; i++) {
-        for (int32_t j = 0; j < i; j++) {
-            const PairConflict pair = find_pair(&finder, input->buffers[i], input->buffers[j]);
-            conflicts->pairs[(size_t)i * (size_t)input->count + (size_t)j] = pair;
-            conflicts->pairs[(size_t)j * (size_t)input->count + (size_t)i] = mirror_pair(&finder, pair);
-        }
+void conflicts_place(const ConflictShape *shape, const StepProgram *program, const int32_t *buffers, int32_t count,
+                     Arena *arena, Conflicts *conflicts) {
+    *conflicts = (Conflicts){.pairs = ARENA_ARRAY(arena, PairConflict, (size_t)count * (size_t)count),
+                             .forbidden = ARENA_UNCLEARED(arena, ForbiddenOffsets, 2 * shape->run_count)};
+    for (size_t i = 0; i < shape->pair_count; i++) {
+        const ConflictPair *pair = &shape->pairs[i];
+        const PairConflict rows = place_pair(shape, pair, &program->buffers[buffers[pair->a]],
+                                             &program->buffers[buffers[pair->b]], conflicts);
+        conflicts->pairs[(size_t)pair->a * (size_t)count + (size_t)pair->b] = rows;
+        conflicts->pairs[(size_t)pair->b * (size_t)count + (size_t)pair->a] = mirror_pair(rows, conflicts);
     }
 }

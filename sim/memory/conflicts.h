@@ -1,4 +1,5 @@
-// Which relative positions of two buffers would put bytes that are alive together on top of each other.
+// Which relative positions of two buffers would put bytes that are alive together on top of each other: first which of
+// their slots are alive together, which no size decides, then where those must not be.
 
 #pragma once
 
@@ -10,8 +11,27 @@
 extern const CutOptions conflict_cut;
 enum { MAX_SPLIT_SLOTS = 16 };
 
+// A slot of one buffer and slots [first, last] of another.
+typedef struct ConflictRun {
+    int32_t slot, first, last;
+} ConflictRun;
+
+// Listed buffers a and b < a: runs [begin, end). A side that is not split is one slot as large as the buffer.
+typedef struct ConflictPair {
+    int32_t a, b;
+    int32_t begin, end;
+    bool split_a, split_b;
+} ConflictPair;
+
+// Pairs that are alive together in some slots.
+typedef struct ConflictShape {
+    ConflictPair *pairs;
+    ConflictRun *runs;
+    size_t pair_count, run_count;
+} ConflictShape;
+
 typedef struct Conflicts {
-    PairConflict *pairs;            // [count][count] over the listed buffers
+    PairConflict *pairs;  // [count][count] over the listed buffers
     ForbiddenOffsets *forbidden;
     size_t forbidden_count;
 } Conflicts;
@@ -26,4 +46,8 @@ typedef struct ConflictInput {
     int32_t count;
 } ConflictInput;
 
-void conflicts_find(const ConflictInput *input, Arena *arena, Conflicts *conflicts);
+void conflicts_find(const ConflictInput *input, Arena *arena, ConflictShape *shape);
+
+// With the sizes that the listed buffers have in the program.
+void conflicts_place(const ConflictShape *shape, const StepProgram *program, const int32_t *buffers, int32_t count,
+                     Arena *arena, Conflicts *conflicts);

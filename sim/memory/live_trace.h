@@ -4,6 +4,7 @@
 #pragma once
 
 #include "sim/memory/lifetimes.h"
+#include "sim/memory/plan_shape.h"
 #include "sim/memory/program_cut.h"
 
 typedef struct LiveTrace {
@@ -23,6 +24,7 @@ typedef struct LiveTraces {
     Arena arena, scratch;
     struct KnownTrace *known;
     size_t count, capacity;
+    PlanShapes shapes;  // of our executor's plans
 } LiveTraces;
 
 // *trace is the collection's, until the next call.

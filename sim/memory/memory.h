@@ -8,6 +8,7 @@
 
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
+#include "sim/memory/plan_shape.h"
 #include "sim/step/step.h"
 
 typedef struct MemoryPlan {
@@ -22,6 +23,9 @@ typedef struct MemoryPlan {
 // few iterations; slots of one buffer stay together, and take turns where they can. INTERNAL when an operand leaves its
 // slot.
 Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, Error *error);
+
+// The same among programs of which many have one structure. plan->place is the shapes', until the next call.
+Status memory_plan_among(const StepProgram *program, PlanShapes *shapes, Arena *arena, MemoryPlan *plan, Error *error);
 
 // Where an access begins in the arena.
 int64_t memory_ref_offset(const MemoryPlan *plan, const StepProgram *program, const BufferRef *ref,

@@ -235,7 +235,7 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
     }
     // Our executor maps the planner's arena: its remainder beyond the live terms is alignment and fragmentation.
     MemoryPlan plan;
-    TRY(memory_plan(program, arena, &plan, error));
+    TRY(memory_plan_among(program, &traces->shapes, arena, &plan, error));
     const double rest = (double)plan.arena_bytes - breakdown->peak_bytes;
     breakdown->runtime += rest;
     breakdown->peak_bytes += rest;

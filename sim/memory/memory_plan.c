@@ -4,108 +4,74 @@
 // transitivity); tests/support/hazard_check.c proves the outcome on the whole program. Slots of a buffer stay together.
 // Not modelled: order across steps; the executor drains its lanes between steps.
 
-#include "sim/memory/conflicts.h"
+#include "sim/memory/layout.h"
 #include "sim/memory/memory.h"
-#include "sim/memory/slot_places.h"
+#include "sim/memory/plan_shape.h"
 #include "sim/step/slots.h"
 
 static int64_t buffer_bytes(const Buffer *buffer) {
     return step_slot_bytes(buffer->slot_bytes * buffer->slots);
 }
 
-// The host reads these after the step.
-static bool buffer_keeps_bytes(const StepProgram *program, int32_t buffer) {
-    return program->buffers[buffer].persistent || buffer == program->loss_buffer || buffer == program->norm_buffer;
-}
-
-static void place_persistent(const StepProgram *program, MemoryPlan *plan) {
+// What shares no bytes: persistent buffers and those that the host reads after the step.
+static void place_persistent(const StepProgram *program, const PlanShape *shape, MemoryPlan *plan) {
+    int32_t sharing = 0;
     for (int32_t i = 0; i < program->buffer_count; i++) {
-        if (buffer_keeps_bytes(program, i)) {
-            plan->offset_bytes[i] = plan->persistent_bytes;
-            plan->persistent_bytes += buffer_bytes(&program->buffers[i]);
+        if (sharing < shape->count && shape->buffers[sharing] == i) {
+            sharing++;
+            continue;
         }
+        plan->offset_bytes[i] = plan->persistent_bytes;
+        plan->persistent_bytes += buffer_bytes(&program->buffers[i]);
     }
 }
 
-// Everything that the placement reads, found on the cut program.
-typedef struct Findings {
-    ProgramCut cut;
-    HappensBefore order;
-    Lifetimes lifetimes;
-    SlotPlaces places;
-    PartSpans whole, split;
-} Findings;
-
-static Status findings_make(const StepProgram *program, Arena *kept, Arena *arena, Findings *found, Error *error) {
-    program_cut(program, &conflict_cut, arena, &found->cut);
-    const StepProgram *cut = &found->cut.program;
-    happens_before_build(cut, arena, &found->order);
-    TRY(lifetimes_find(cut, found->order.instances, found->order.count, arena, &found->lifetimes, error));
-    part_spans_build(&found->order, &found->lifetimes, parts_of_buffers(cut, 1, arena), arena, &found->whole);
-    found->places = slot_places_find(&found->cut, &found->order, &found->lifetimes, kept, arena);
-    const StepProgram placed = slot_places_placed(cut, &found->places, arena);
-    Parts parts = parts_of_buffers(&placed, MAX_SPLIT_SLOTS, arena);
-    parts.place = found->places.of;
-    part_spans_build(&found->order, &found->lifetimes, parts, arena, &found->split);
-    return STATUS_OK;
-}
-
-static void span_shape(const PartSpans *spans, int32_t part, int32_t *lifetime, int32_t *birth) {
-    *lifetime = *birth = 0;
-    for (int32_t i = spans->begin[part]; i < spans->begin[part + 1]; i++) {
-        *lifetime += spans->spans[i].last - spans->spans[i].first + 1;
-        *birth = i == spans->begin[part] ? spans->spans[i].first : *birth;
-    }
-}
-
-static void place_sharing(const StepProgram *original, const Findings *found, Arena *arena, MemoryPlan *plan) {
-    const StepProgram placed = slot_places_placed(original, &found->places, arena), *program = &placed;
-    int32_t *buffers = ARENA_ARRAY(arena, int32_t, program->buffer_count);
-    int64_t *bytes = ARENA_ARRAY(arena, int64_t, program->buffer_count);
-    int32_t *lifetime = ARENA_ARRAY(arena, int32_t, program->buffer_count);
-    int32_t *birth = ARENA_ARRAY(arena, int32_t, program->buffer_count);
-    int64_t *offset = ARENA_ARRAY(arena, int64_t, program->buffer_count);
-    int32_t count = 0;
-    for (int32_t i = 0; i < program->buffer_count; i++) {
-        if (!buffer_keeps_bytes(program, i)) {
-            buffers[count] = i;
-            bytes[count] = buffer_bytes(&program->buffers[i]);
-            span_shape(&found->whole, found->whole.parts.first[i], &lifetime[count], &birth[count]);
-            count++;
-        }
+static void place_sharing(const StepProgram *original, const PlanShape *shape, Arena *arena, MemoryPlan *plan) {
+    const StepProgram placed = slot_places_placed(original, &shape->places, arena);
+    int64_t *bytes = ARENA_ARRAY(arena, int64_t, shape->count);
+    int64_t *offset = ARENA_ARRAY(arena, int64_t, shape->count);
+    for (int32_t i = 0; i < shape->count; i++) {
+        bytes[i] = buffer_bytes(&placed.buffers[shape->buffers[i]]);
     }
     Conflicts conflicts;
-    conflicts_find(&(ConflictInput){.program = program,
-                                    .cut = &found->cut,
-                                    .whole = &found->whole,
-                                    .split = &found->split,
-                                    .buffers = buffers,
-                                    .count = count},
-                   arena, &conflicts);
-    const LayoutProblem problem = {.count = count,
+    conflicts_place(&shape->conflicts, &placed, shape->buffers, shape->count, arena, &conflicts);
+    const LayoutProblem problem = {.count = shape->count,
                                    .bytes = bytes,
-                                   .lifetime = lifetime,
-                                   .birth = birth,
+                                   .lifetime = shape->lifetime,
+                                   .birth = shape->birth,
                                    .pairs = conflicts.pairs,
                                    .forbidden = conflicts.forbidden};
     plan->arena_bytes = plan->persistent_bytes + layout_solve(&problem, offset, arena);
-    for (int32_t i = 0; i < count; i++) {
-        plan->offset_bytes[buffers[i]] = plan->persistent_bytes + offset[i];
+    for (int32_t i = 0; i < shape->count; i++) {
+        plan->offset_bytes[shape->buffers[i]] = plan->persistent_bytes + offset[i];
     }
 }
 
+static void place_all(const StepProgram *program, const PlanShape *shape, Arena *arena, Arena *scratch,
+                      MemoryPlan *plan) {
+    *plan = (MemoryPlan){.offset_bytes = ARENA_ARRAY(arena, int64_t, program->buffer_count), .place = shape->places.of};
+    place_persistent(program, shape, plan);
+    place_sharing(program, shape, scratch, plan);
+}
+
 Status memory_plan(const StepProgram *program, Arena *arena, MemoryPlan *plan, Error *error) {
-    *plan = (MemoryPlan){.offset_bytes = ARENA_ARRAY(arena, int64_t, program->buffer_count)};
     Arena scratch = {0};
-    Findings found;
-    const Status status = findings_make(program, arena, &scratch, &found, error);
+    PlanShape shape;
+    const Status status = plan_shape_find(program, arena, &scratch, &shape, error);
     if (status == STATUS_OK) {
-        plan->place = found.places.of;
-        place_persistent(program, plan);
-        place_sharing(program, &found, &scratch, plan);
+        place_all(program, &shape, arena, &scratch, plan);
     }
     arena_free(&scratch);
     return status == STATUS_OK ? STATUS_OK : error_wrap(error, "memory plan");
+}
+
+Status memory_plan_among(const StepProgram *program, PlanShapes *shapes, Arena *arena, MemoryPlan *plan, Error *error) {
+    const PlanShape *shape;
+    if (plan_shapes_find(shapes, program, &shape, error) != STATUS_OK) {
+        return error_wrap(error, "memory plan");
+    }
+    place_all(program, shape, arena, &shapes->scratch, plan);
+    return STATUS_OK;
 }
 
 int64_t memory_ref_offset(const MemoryPlan *plan, const StepProgram *program, const BufferRef *ref,

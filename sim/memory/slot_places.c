@@ -95,7 +95,7 @@ SlotPlaces slot_places_find(const ProgramCut *cut, const HappensBefore *order, c
                             Arena *scratch) {
     const StepProgram *program = &cut->program;
     SlotPlaces places = {.of = ARENA_ARRAY(arena, int32_t *, program->buffer_count),
-                         .count = ARENA_ARRAY(scratch, int32_t, program->buffer_count)};
+                         .count = ARENA_ARRAY(arena, int32_t, program->buffer_count)};
     if (cut->removed_layers > 0) {
         return places;  // not all slots are there
     }

@@ -12,7 +12,7 @@ typedef struct SlotPlaces {
     int32_t *count;  // by buffer, where slots have places: how many
 } SlotPlaces;
 
-// `of` comes from arena, the rest from scratch. Nothing has places where layers were cut out of the program: what its
+// What is returned comes from arena. Nothing has places where layers were cut out of the program: what its
 // slots say would not hold for those.
 SlotPlaces slot_places_find(const ProgramCut *cut, const HappensBefore *order, const Lifetimes *lifetimes, Arena *arena,
                             Arena *scratch);
