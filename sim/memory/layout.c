@@ -20,6 +20,7 @@ typedef struct Placement {
     Rank *ranks;
     int64_t *offset;
     ForbiddenOffsets *walls;  // scratch: where the current block must not begin
+    ForbiddenOffsets *spare;  // room for as many
     int64_t low, high;        // extent so far
 } Placement;
 
@@ -34,13 +35,27 @@ static int compare_ranks(const void *left, const void *right) {
     return (a->block > b->block) - (a->block < b->block);
 }
 
-static int compare_walls(const void *left, const void *right) {
-    const ForbiddenOffsets *a = left;
-    const ForbiddenOffsets *b = right;
-    if (a->low != b->low) {
-        return a->low < b->low ? -1 : 1;
+static inline bool wall_after(const ForbiddenOffsets *a, const ForbiddenOffsets *b) {
+    return a->low != b->low ? a->low > b->low : a->high > b->high;
+}
+
+// Where the ascending walls from `at` on end.
+static int32_t run_end(const ForbiddenOffsets *walls, int32_t at, int32_t count) {
+    int32_t end = at < count ? at + 1 : count;
+    while (end < count && !wall_after(&walls[end - 1], &walls[end])) {
+        end++;
     }
-    return (a->high > b->high) - (a->high < b->high);
+    return end;
+}
+
+// Two ascending runs, [begin, middle) and [middle, end).
+static void merge_runs(const ForbiddenOffsets *walls, int32_t begin, int32_t middle, int32_t end,
+                       ForbiddenOffsets *merged) {
+    int32_t a = begin, b = middle;
+    for (int32_t i = begin; i < end; i++) {
+        const bool second = b < end && (a == middle || wall_after(&walls[a], &walls[b]));
+        merged[i] = second ? walls[b++] : walls[a++];
+    }
 }
 
 static const PairConflict *pair_of(const LayoutProblem *problem, int32_t a, int32_t b) {
@@ -78,7 +93,22 @@ static void order_blocks(const LayoutProblem *problem, Order order, Rank *ranks)
     qsort(ranks, (size_t)problem->count, sizeof(Rank), compare_ranks);
 }
 
-static int32_t collect_walls(const Placement *placement, int32_t block, int32_t placed) {
+// Pairs' rows are ascending: they are merged two and two, which qsort does with a call for each comparison.
+static void sort_walls(Placement *placement, int32_t count) {
+    for (int32_t runs = 2; runs > 1;) {
+        runs = 0;
+        for (int32_t begin = 0, end; begin < count; begin = end, runs++) {
+            const int32_t middle = run_end(placement->walls, begin, count);
+            end = run_end(placement->walls, middle, count);
+            merge_runs(placement->walls, begin, middle, end, placement->spare);
+        }
+        ForbiddenOffsets *const merged = placement->spare;
+        placement->spare = placement->walls;
+        placement->walls = merged;
+    }
+}
+
+static int32_t collect_walls(Placement *placement, int32_t block, int32_t placed) {
     const LayoutProblem *problem = placement->problem;
     int32_t count = 0;
     for (int32_t i = 0; i < placed; i++) {
@@ -90,7 +120,7 @@ static int32_t collect_walls(const Placement *placement, int32_t block, int32_t 
                                                            .high = placement->offset[other] + forbidden->high};
         }
     }
-    qsort(placement->walls, (size_t)count, sizeof(ForbiddenOffsets), compare_walls);
+    sort_walls(placement, count);
     return count;
 }
 
@@ -114,7 +144,7 @@ static void consider(const Placement *placement, int64_t bytes, int64_t from, in
     *best = better ? choice : *best;
 }
 
-static int64_t choose_offset(const Placement *placement, int32_t block, int32_t placed) {
+static int64_t choose_offset(Placement *placement, int32_t block, int32_t placed) {
     const int64_t bytes = placement->problem->bytes[block];
     const int32_t walls = collect_walls(placement, block, placed);
     const int64_t far = INT64_MAX / 4;
@@ -158,10 +188,12 @@ static int32_t most_walls(const LayoutProblem *problem) {
 }
 
 int64_t layout_solve(const LayoutProblem *problem, int64_t *offset_bytes, Arena *arena) {
+    const int32_t most = most_walls(problem);
     Placement placement = {.problem = problem,
                            .ranks = ARENA_ARRAY(arena, Rank, problem->count),
                            .offset = ARENA_ARRAY(arena, int64_t, problem->count),
-                           .walls = ARENA_ARRAY(arena, ForbiddenOffsets, most_walls(problem))};
+                           .walls = ARENA_UNCLEARED(arena, ForbiddenOffsets, most),
+                           .spare = ARENA_UNCLEARED(arena, ForbiddenOffsets, most)};
     int64_t best = INT64_MAX;
     for (int order = 0; order < ORDER_COUNT; order++) {
         order_blocks(problem, (Order)order, placement.ranks);
