@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "autotune/search/best.h"
+#include "autotune/search/choices.h"
 #include "autotune/search/prune.h"
 #include "autotune/search/search_internal.h"
 #include "sim/base/text.h"
@@ -18,61 +19,20 @@ static double spare_slack(const Search *search, const TrainPlan *plan) {
     return !plan_has_stages(plan) ? search->request->target->replayed_slack : 0;
 }
 
+static bool seems_to_fit(const Search *search, const TrainPlan *plan, double reserved_bytes) {
+    const double over = MEMORY_MARGIN + spare_slack(search, plan);
+    return reserved_bytes <= (1 + over) * search->request->memory_limit_bytes;
+}
+
 bool search_seems_to_fit(const Search *search, const Candidate *candidate) {
-    const double over = MEMORY_MARGIN + spare_slack(search, &candidate->plan);
-    return candidate->reserved_bytes <= (1 + over) * search->request->memory_limit_bytes;
-}
-
-// Memory rises with the micro-batch only among plans that accumulate, or among those that do not: whole gradients that
-// are summed over micro-steps (deferred reduction) may be larger than all else, and a single micro-step has none.
-enum { ACCUMULATIONS = 2 };
-
-static int accumulates(const TrainPlan *plan) {
-    return plan->grad_accum > 1;
-}
-
-// A candidate of a shape for each set of its choices; micro-batches and rank orders apart.
-typedef struct ByChoices {
-    PlanKey apart;  // bits of choices that make no difference
-    struct ChoiceSlot {
-        PlanKey choices;
-        const Candidate *candidate;
-        const char *reason;  // why others are rejected for its sake; NULL = none was
-    } * slots;
-    size_t count, capacity;
-} ByChoices;
-
-static ByChoices by_choices_but(uint64_t without) {
-    return (ByChoices){.apart = plan_key_bits(without)};
-}
-
-static PlanKey choices_of(const TrainPlan *plan) {
-    PlanKey choices = plan_key(plan, 0);
-    plan_key_add(&choices, (uint64_t)accumulates(plan), 1);
-    return choices;
-}
-
-// The slot of a plan's choices; empty at first. Valid until another one is added.
-static struct ChoiceSlot *slot_of(SearchWorker *worker, ByChoices *by, const PlanKey *plan) {
-    PlanKey choices = *plan;
-    for (int i = 0; i < PLAN_KEY_WORDS; i++) {
-        choices.words[i] &= ~by->apart.words[i];
-    }
-    for (size_t i = 0; i < by->count; i++) {
-        if (plan_keys_equal(&by->slots[i].choices, &choices)) {
-            return &by->slots[i];
-        }
-    }
-    by->slots = arena_grow(&worker->arena, by->slots, by->count, &by->capacity, sizeof *by->slots);
-    by->slots[by->count] = (struct ChoiceSlot){.choices = choices};
-    return &by->slots[by->count++];
+    return seems_to_fit(search, &candidate->plan, candidate->reserved_bytes);
 }
 
 // The choices that save memory whatever the others are; plans that differ in them only are compared.
 #define THRIFT (PLAN_RECOMPUTE_CHOICES | PLAN_BIT(PLAN_RESHARD))
 
 // choices: that the one in the slot has besides, in words.
-static void reject_larger(SearchWorker *worker, Candidate *candidate, struct ChoiceSlot *slot, const char *choices) {
+static void reject_larger(SearchWorker *worker, Candidate *candidate, ChoiceSlot *slot, const char *choices) {
     const Candidate *smaller = slot->candidate;
     if (!slot->reason) {
         slot->reason = arena_format(&worker->arena, "micro-batch %d%s already needs %s", smaller->plan.micro_batch,
@@ -163,7 +123,7 @@ static Status fits_spending(const Search *search, SearchWorker *worker, const Sp
     if (!plan_field_matters(plan, spender->id) || (spender->only_stages && !plan_has_stages(plan))) {
         return STATUS_OK;
     }
-    const Candidate **same = &slot_of(worker, known, choices)->candidate;
+    const Candidate **same = &choice_slot(&worker->arena, known, choices)->candidate;
     if (spender->spends(search->request->target, plan)) {
         *same = candidate;
         return STATUS_OK;
@@ -352,14 +312,15 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         Candidate *candidate = &search->space.candidates[i];
         const TrainPlan *plan = &candidate->plan;
-        int *micro_batch = &smallest[accumulates(plan)];
+        int *micro_batch = &smallest[accumulation_of(plan)];
         *micro_batch = *micro_batch > 0 ? *micro_batch : plan->micro_batch;
         const char *reason = NULL;
-        if (plan->micro_batch != *micro_batch || !is_thriftiest(plan)) {
+        const bool follows = accumulation_of(plan) == FEW_MICRO_STEPS && smallest[ACCUMULATES] > 0;
+        if (plan->micro_batch != *micro_batch || !is_thriftiest(plan) || follows) {
             continue;
         }
         const PlanKey choices = choices_of(plan);
-        const Candidate **looked_at = &slot_of(worker, &looked, &choices)->candidate;
+        const Candidate **looked_at = &choice_slot(&worker->arena, &looked, &choices)->candidate;
         if (*looked_at || prune(search->request, plan, NULL, &worker->arena, &reason) ||
             !search_can_be_had(search, plan)) {
             continue;
@@ -384,7 +345,7 @@ static Status screen_thriftiest(const Search *search, SearchWorker *worker, int 
         TRY(estimate_candidate(search, worker, candidate, error));
         if (candidate->reserved_bytes > (FAR_OVER + spare_slack(search, plan)) * search->request->memory_limit_bytes &&
             search_takes(search->request, SHORTCUT_THRIFTIEST)) {
-            slot_of(worker, far, &choices)->candidate = candidate;
+            choice_slot(&worker->arena, far, &choices)->candidate = candidate;
         }
     }
     return STATUS_OK;
@@ -395,6 +356,35 @@ static void reject_too_large(const Search *search, SearchWorker *worker, Candida
            arena_format(&worker->arena, "needs %s of %s (estimated)",
                         text_bytes(UNIT_BUFFER, candidate->reserved_bytes),
                         text_bytes(UNIT_BUFFER, search->request->memory_limit_bytes)));
+}
+
+// What few micro-steps need at least where the slot's plans, with a smaller micro-batch, accumulate: no gradients that
+// are whole, and activations that grow as those did; of the orders that run ahead, (v + 1) x pp - 1 chunks at most are
+// in flight where there were v x pp at least: half as many.
+static double least_bytes(const Search *search, const ChoiceSlot *slot, int micro_batch) {
+    const Candidate *too_large = slot->candidate, *fits = slot->fits;
+    const Estimate *estimate = &search->estimates[too_large - search->space.candidates];
+    const double gradients = estimate->growing_bytes + estimate->first_growing_bytes + estimate->last_growing_bytes;
+    const int at = too_large->plan.micro_batch;
+    const double more = fits ? (too_large->reserved_bytes - fits->reserved_bytes) / (at - fits->plan.micro_batch)
+                             : estimate->carried_bytes / at;
+    return too_large->reserved_bytes - gradients + fmax(0, more * (micro_batch / 2 - at));
+}
+
+// The slot of a smaller micro-batch because of which the candidate is known to be too large; NULL = it is not.
+static ChoiceSlot *outgrown(const Search *search, SearchWorker *worker, ByChoices *by,
+                                   const Candidate *candidate) {
+    const PlanKey choices = choices_of(&candidate->plan);
+    ChoiceSlot *slot = choice_slot(&worker->arena, by, &choices);
+    if (slot->candidate || accumulation_of(&candidate->plan) != FEW_MICRO_STEPS) {
+        return slot->candidate && slot->candidate != candidate ? slot : NULL;
+    }
+    const PlanKey accumulating = choices_that(&candidate->plan, ACCUMULATES);
+    slot = choice_slot(&worker->arena, by, &accumulating);
+    return slot->candidate &&
+                   !seems_to_fit(search, &candidate->plan, least_bytes(search, slot, candidate->plan.micro_batch))
+               ? slot
+               : NULL;
 }
 
 // Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
@@ -431,13 +421,13 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
             reject(worker, candidate, spender->rule, spender->reason);
             continue;
         }
-        struct ChoiceSlot *thriftiest = slot_of(worker, &far, &choices);
-        if (thriftiest->candidate && thriftiest->candidate != candidate) {
-            reject_larger(worker, candidate, thriftiest, " with recompute full, reshard always");
+        ChoiceSlot *smaller = outgrown(search, worker, &far, candidate);
+        if (smaller) {
+            reject_larger(worker, candidate, smaller, " with recompute full, reshard always");
             continue;
         }
-        struct ChoiceSlot *smaller = slot_of(worker, &too_large, &choices);
-        if (smaller->candidate) {
+        smaller = outgrown(search, worker, &too_large, candidate);
+        if (smaller) {
             reject_larger(worker, candidate, smaller, "");
             continue;
         }
@@ -447,8 +437,12 @@ static Status screen_shape(const Search *search, SearchWorker *worker, int shape
         if (is_too_large(search, candidate)) {
             reject_too_large(search, worker, candidate);
         }
-        if (!search_seems_to_fit(search, candidate) && search_takes(search->request, SHORTCUT_SMALLER)) {
-            smaller->candidate = candidate;
+        ChoiceSlot *own = choice_slot(&worker->arena, &too_large, &choices);
+        const bool fits = search_seems_to_fit(search, candidate) || !search_takes(search->request, SHORTCUT_SMALLER);
+        if (!fits) {
+            own->candidate = candidate;
+        } else if (candidate->reserved_bytes > 0) {  // else passed over without a look at its bytes
+            own->fits = candidate;
         }
     }
     return outdone ? STATUS_OK : search_partial_shape(search, worker, shape, error);

@@ -376,6 +376,22 @@ Test(search, a_larger_micro_batch_without_accumulation_is_looked_at_where_smalle
     cr_assert_eq(best->grad_accum, 1);
 }
 
+// As many chunks as run ahead of the first backward have whole gradients (8 G parameters on 2 stages: 8 GB in bf16)
+// beside them only if more micro-steps follow. Of 34 GB micro-batch 2 needs 33 GiB in 4 of them, 4 in 2 fits.
+Test(search, a_larger_micro_batch_in_few_micro_steps_is_looked_at_where_smaller_ones_do_not_fit) {
+    request = request_for(&arena, 8, "llama-3-8b", "dgx-a100-80g", "torchtitan");
+    request.global_batch = 8;
+    request.seq = 1024;
+    request.memory_limit_bytes *= 0.4;
+    run();
+    const TrainPlan *of_mesh = NULL;
+    for (int i = 0; i < result.entry_count; i++) {
+        const TrainPlan *plan = &result.entries[i].plan;
+        of_mesh = mesh_stages(&plan->mesh) == 2 && plan->mesh.size[AXIS_CP] == 4 ? plan : of_mesh;
+    }
+    cr_assert(of_mesh && of_mesh->micro_batch == 4 && of_mesh->grad_accum == 2);
+}
+
 Test(search, estimating_only_simulates_nothing) {
     request.effort = EFFORT_ESTIMATE;
     run();
