@@ -483,6 +483,12 @@ static void take_code_of_first_run(Arena *arena, const RunRow *row, const Target
     }
 }
 
+static void take_attention_precision(Arena *arena, const RunRow *row, const Target **target) {
+    if (row->attention_precision && strcmp(row->attention_precision, "fp8") == 0) {
+        own_copy(arena, target)->fp8_attention = true;
+    }
+}
+
 // Rows say flash of what scaled_dot_product_attention picks, which a target's code may let be cuDNN's first: taken so
 // on Hopper. On Blackwell the rows are of machines whose power is limited, the limit not stated, and stay as they are
 // labelled. Models with experts have FlexAttention.
@@ -549,6 +555,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         launch_experts_at_once(mapper->arena, row, &run->request.target);
         take_experts_of_date(mapper->arena, row, &run->request.target);
         take_plain_trace(mapper->arena, row, &run->request.target);
+        take_attention_precision(mapper->arena, row, &run->request.target);
         take_code_of_first_run(mapper->arena, row, &run->request.target);
         take_kernels_of_source(mapper->arena, row, &run->request.target);
         take_settings(mapper->arena, row, &run->request.target);

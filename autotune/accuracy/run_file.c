@@ -67,6 +67,7 @@ static const Column columns[] = {
     TEXT("lanes", lanes, false),
     TEXT("recompute", plan_word[PLAN_RECOMPUTE], false),
     TEXT("attention", plan_word[PLAN_ATTENTION], false),
+    TEXT("attention_precision", attention_precision, false),
     TEXT("precision", precision, false),
     TEXT("dtype", plan_word[PLAN_PRECISION], false),
     TEXT("fused", plan_word[PLAN_FUSED], false),
@@ -130,7 +131,8 @@ static void layout_fill(Layout *layout) {
 static bool goes_without(const Column *column) {
     return column->offset == AT(oom_certain) || column->offset == AT(software) || column->offset == AT(dropout) ||
            column->offset == AT(launch_blocking) || column->offset == AT(cublas_workspaces) ||
-           column->offset == AT(compiled_or_fused) || is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) ||
+           column->offset == AT(compiled_or_fused) || column->offset == AT(attention_precision) ||
+           is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) ||
            is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
 }
 

@@ -36,6 +36,7 @@ typedef struct RunRow {
     double gpu_mem_gb;
     // how
     const char *target, *lanes, *precision;
+    const char *attention_precision;          // "fp8": cuDNN multiplies queries, keys and values in it
     const char *compiled_or_fused;            // what the source says about kernels, where `fused` is empty
     const char *plan_word[PLAN_FIELD_COUNT];  // plan fields whose column holds words
     int64_t plan_number[PLAN_FIELD_COUNT];    // the other plan fields

@@ -33,6 +33,7 @@ typedef struct AttentionShape {
     bool diagonal;  // the block holds the causal diagonal, where tiles are half empty
     bool backward;
     bool reference;  // FlexAttention where nothing compiles it: operations of their own, whatever the kernel
+    bool fp8;  // products of queries, keys and values in fp8, cast first, where the profile has that kernel's rates
 } AttentionShape;
 
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape);

@@ -91,10 +91,25 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
     return best;
 }
 
+// Rates of attention in fp8 stand beside the kernel's own, of fp8's peak; NULL: the profile has none.
+static const AttentionRate *fp8_rate(const Accelerator *accelerator, const AttentionShape *shape) {
+    const AttentionRate *rate = shape->fp8 && shape->kernel == ATTENTION_CUDNN
+                                    ? attention_rate(accelerator, "cudnn-fp8", shape->head_dim)
+                                    : NULL;
+    return rate && strcmp(rate->kernel, "cudnn-fp8") == 0 ? rate : NULL;
+}
+
+// Transformer Engine casts queries, keys and values before the kernel and the output's gradient before that of backward
+// (NVIDIA/TransformerEngine@006b3360, pytorch/attention/dot_product_attention/backends.py, FusedAttnFunc): scaled by
+// current values, each is read for its maximum, read again and written in fp8. What the kernels write is bf16
+// (NVTE_DPA_FP8CS_O_in_F16).
+static const double cast_bytes = 2 + 2 + 1;
+
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
     const bool triton = shape->kernel == ATTENTION_TRITON;
     const char *kernel = attention_names[triton ? ATTENTION_FLASH : shape->kernel];
-    const AttentionRate *rate = attention_rate(accelerator, kernel, shape->head_dim);
+    const AttentionRate *in_fp8 = fp8_rate(accelerator, shape);
+    const AttentionRate *rate = in_fp8 ? in_fp8 : attention_rate(accelerator, kernel, shape->head_dim);
     if (!rate || !cost_supports(accelerator, dtype)) {
         return (KernelTime){.seconds = INFINITY};
     }
@@ -124,9 +139,12 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double diagonal = shape->diagonal ? tile_rate(rate, shape, seen) : 1;
     const double waves = lines * ceil(shape->queries / query_tile) / accelerator->sm_count;
     const double occupancy = waves < 1 ? waves : waves / (0.5 * ceil(waves) + 0.5 * waves);
-    const double flop_per_s = accelerator->gemm[dtype].peak_flop_per_s * efficiency * ramp * diagonal * occupancy;
+    const double peak = accelerator->gemm[in_fp8 ? DTYPE_FP8 : dtype].peak_flop_per_s;
+    const double flop_per_s = peak * efficiency * ramp * diagonal * occupancy;
     const double compute_s = flops / flop_per_s * (triton ? triton_slowdown : 1);
-    const double busy_s = fmax(compute_s, memory_s);
+    const double cast = query_bytes / 2 + (shape->backward ? 0 : key_bytes);
+    const double cast_s = in_fp8 ? memory_s * cast * cast_bytes / dtype_bytes(dtype) / bytes : 0;
+    const double busy_s = fmax(compute_s, memory_s) + cast_s;
     return (KernelTime){
         .seconds = floor_s + busy_s, .memory_s = memory_s, .memory_bound = memory_s > compute_s ? 1 : 0};
 }

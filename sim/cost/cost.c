@@ -214,7 +214,8 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                             .visible_share = visible_share(program, task),
                             .diagonal = task->ring_step == 0,
                             .backward = task->kind == TASK_ATTENTION_BACKWARD,
-                            .reference = program->target->reference_attention};
+                            .reference = program->target->reference_attention,
+                            .fp8 = program->target->fp8_attention};
     if (program->plan.pack > 0) {  // kernels of variable lengths: as many documents as make the rows
         const double document = plan_document_tokens(&program->plan);
         shape.sequences *= queries / document;

@@ -136,6 +136,7 @@ static const TargetField fields[] = {
     NEWER(routes_eagerly),
     NEWER(sums_by_product),
     NEWER(reference_attention),
+    NEWER(fp8_attention),
     NEWER(slices_messages),
     NEWER(runtime.strided_rotary),
     NEWER(runtime.loss_by_row),

@@ -248,6 +248,20 @@ Test(run_case, experts_of_torchtitan_are_those_of_its_code_of_the_date_and_of_wh
     }
 }
 
+Test(run_case, attention_is_in_fp8_where_the_row_says_so) {
+    static const char *const said[] = {"", "fp8"};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        const char *columns =
+            arena_format(&arena, "%.*s,attention_precision\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER);
+        const char *line = run_line(&arena, (RunLine){.target = "megatron", .step_time_s = 1});
+        const RunFile file =
+            run_file_of(&arena, arena_format(&arena, "%s%.*s,%s\n", columns, (int)strlen(line) - 1, line, said[i]));
+        RunCase run;
+        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        cr_expect_eq(run.request.target->fp8_attention, said[i][0] != '\0', "\"%s\"", said[i]);
+    }
+}
+
 Test(run_case, a_row_with_experts_is_a_model_with_experts) {
     const RunCase run = case_with_experts("experts,topk,moe_ffn,shared_ffn,ep", "16,4,2048,1024,1");
     cr_assert_null(run.skipped, "%s", run.skipped);

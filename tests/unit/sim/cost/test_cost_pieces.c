@@ -366,6 +366,33 @@ Test(cost_pieces, flexattention_that_nothing_compiles_moves_all_scores_whatever_
     cr_expect_float_eq(backward.memory_s, causal.memory_s * 106 / 84, 1e-12);
 }
 
+// 4 heads of 4,096 queries of 128, in bf16. A cast moves 2.5 times a tensor: forward has three, backward one.
+Test(cost_pieces, attention_in_fp8_runs_at_its_own_rate_after_its_casts) {
+    Accelerator h100 = machine_h100().accelerator;
+    h100.attention[0] = (AttentionRate){"cudnn-fp8", 128, 0.5, 0, 0.5, 0, 1};
+    h100.attention[1] = (AttentionRate){"cudnn", 128, 0.5, 0, 0.5, 0, 1};
+    h100.gemm[DTYPE_FP8].peak_flop_per_s = 2 * h100.gemm[DTYPE_BF16].peak_flop_per_s;
+    const double tensor_s = 4096.0 * 4 * 128 * 2 / (h100.memory_bytes_per_s * h100.memory_efficiency);
+    for (int backward = 0; backward <= 1; backward++) {
+        AttentionShape shape = {.kernel = ATTENTION_CUDNN,
+                                .sequences = 1,
+                                .heads = 4,
+                                .head_dim = 128,
+                                .queries = 4096,
+                                .keys = 4096,
+                                .visible_share = 0.5,
+                                .diagonal = true,
+                                .backward = backward};
+        const double half_s = attention_time(&h100, DTYPE_BF16, &shape).seconds - h100.kernel_floor_s;
+        shape.fp8 = true;
+        const double fp8_s = attention_time(&h100, DTYPE_BF16, &shape).seconds - h100.kernel_floor_s;
+        cr_expect_float_eq(fp8_s, half_s / 2 + (backward ? 1 : 3) * 2.5 * tensor_s, 1e-9);
+        h100.attention[0].kernel[0] = '?';  // without such a row: as in bf16
+        cr_expect_float_eq(attention_time(&h100, DTYPE_BF16, &shape).seconds - h100.kernel_floor_s, half_s, 1e-12);
+        h100.attention[0].kernel[0] = 'c';
+    }
+}
+
 // 10 bytes a bf16 logit. The kernels that move 6 of them take 0.27 ns of a multiprocessor: with an H100's 132 and 2.98
 // TB/s 2.05 ps for 2.01, with as many and twice that memory 2.05 for 1.01.
 Test(cost, a_loss_in_place_is_bound_by_instructions_where_memory_is_fast) {
