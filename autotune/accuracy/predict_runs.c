@@ -64,7 +64,9 @@ static Status predict(RunPredictor *runs, Predictor *predictor, RunCase *run, bo
     return predict_from_estimate(predictor, &run->plan, &found, runs->arena, &run->prediction, error);
 }
 
-// Rows do not say in which format gradients are reduced: a plan counts as out of memory only where it is in both.
+// Rows do not say in which format gradients are reduced, or weights of experts kept: a plan counts as out of memory
+// only where it is in all. Both are less in recipes with published figures, whose steps are too short already with
+// experts (tests/accuracy/runs/RESULTS.md).
 static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *run, bool memory_only, Error *error) {
     TRY(predict(runs, predictor, run, memory_only, error));
     const bool may_be_less = run->request.target->reduces_often_bf16 && run->plan.zero > 0 &&
@@ -75,6 +77,11 @@ static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *
     }
     run->plan.reduce_dtype = REDUCE_DTYPE_BF16;
     TRY(predict(runs, predictor, run, memory_only, error));
+    if (!run->prediction.fits && run->may_keep_fp8) {
+        run->plan.fp8_parameters = true;
+        TRY(predict(runs, predictor, run, memory_only, error));
+        run->plan.fp8_parameters = run->prediction.fits;
+    }
     if (run->prediction.fits) {
         return STATUS_OK;
     }

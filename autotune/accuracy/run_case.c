@@ -292,8 +292,7 @@ static bool keeps_fp8_parameters(const RunRow *row, const TuneRequest *request, 
     const bool kept =
         plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED || plan->fp8_recipe == FP8_MX;
     return row_is_fp8_recipe(row, request->target) && kept && (plan->zero == 1 || plan->zero == 3) &&
-           !plan->bf16_master && request->model.experts.count == 0 &&
-           (request->target->fp8_parameters & FP8_BIT(plan->fp8_recipe)) != 0;
+           !plan->bf16_master && (request->target->fp8_parameters & FP8_BIT(plan->fp8_recipe)) != 0;
 }
 
 static const char *choose_plan(Arena *arena, const RunRow *row, const TuneRequest *request, TrainPlan *plan) {
@@ -307,7 +306,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
         return reason;
     }
     choose_sharding(row, request->target, plan);
-    plan->fp8_parameters = keeps_fp8_parameters(row, request, plan);
+    plan->fp8_parameters = request->model.experts.count == 0 && keeps_fp8_parameters(row, request, plan);
     if (row_lacks_sp(row) && request->target->sp_switch && plan->precision != DTYPE_FP8) {
         plan->sequence_parallel = SEQUENCE_PARALLEL_OFF;
     }
@@ -571,6 +570,9 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     if (is_plain_trace(row) && !strstr(row->compiled_or_fused, "full inductor")) {
         run->plan.fused = FUSED_EAGER;
     }
+    // fp8_rules.c predicts no other
+    run->may_keep_fp8 = run->request.model.experts.count > 0 && run->plan.mesh.size[AXIS_EP] > 1 &&
+                        run->plan.fp8_recipe == FP8_MX && keeps_fp8_parameters(row, &run->request, &run->plan);
     fill_request(run);
     run->recorded_bytes = recorded_bytes(run);
     run->measured_step_s = measured_step_s(row, &run->plan);

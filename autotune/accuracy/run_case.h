@@ -17,6 +17,7 @@ typedef struct RunCase {
     Prediction prediction;
     MemoryBreakdown logged;  // of the stage that the framework's log reports; zero = of the fullest one
     bool logs_reserved;      // a memory figure of unknown kind is reserved memory, as the framework logs it
+    bool may_keep_fp8;       // layers of experts in fp8 alone, as its recipe has them: where they do not fit otherwise
     double recorded_bytes;   // freed tensors of tp's collectives that the allocator cannot hand out again yet
 } RunCase;
 

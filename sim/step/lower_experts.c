@@ -122,11 +122,12 @@ static Grouped grouped_down(const Lowering *lowering) {
                      "experts_down_bias", expert_ffn(lowering), lowering->dims.hidden};
 }
 
-// Their bf16 weights, or the copies that Transformer Engine keeps.
-static OpRef grouped_weights(const Lowering *lowering, const Grouped *grouped) {
-    return lowering->fp8_experts >= 0 ? op_whole(lowering, lowering->fp8_experts)
-                                      : unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)],
-                                                   grouped->weights, grouped->weights);
+// Their weights, or the copies that Transformer Engine keeps, which are then what the input's gradient reads.
+static OpRef grouped_weights(const Lowering *lowering, const Grouped *grouped, GemmRole role) {
+    const bool copied = lowering->fp8_experts >= 0 && (role != GEMM_FORWARD || !fp8_keeps_parameters(lowering));
+    return copied ? op_whole(lowering, lowering->fp8_experts)
+                  : unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights,
+                               grouped->weights);
 }
 
 static Op *add_grouped(Lowering *lowering, Section section, GemmRole role, const char *name, OpRef a, OpRef b,
@@ -174,7 +175,7 @@ static int64_t replicated_bias(const Lowering *lowering, const char *bias) {
 static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
                                int32_t y) {
     Op *op = add_grouped(lowering, SECTION_LAYER_FORWARD, GEMM_FORWARD, grouped->name, op_whole(lowering, x),
-                         grouped_weights(lowering, grouped), op_whole(lowering, y));
+                         grouped_weights(lowering, grouped, GEMM_FORWARD), op_whole(lowering, y));
     told(lowering, op, tensors->come);
     if (lowering->model->experts.bias && lowering->target->own_kernels) {
         op_operand(
@@ -192,7 +193,7 @@ static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const
 static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
                                 int32_t dx, int32_t dy) {
     Op *op = add_grouped(lowering, SECTION_LAYER_BACKWARD, GEMM_INPUT_GRADIENT, grouped->dgrad, op_whole(lowering, dy),
-                         grouped_weights(lowering, grouped), op_whole(lowering, dx));
+                         grouped_weights(lowering, grouped, GEMM_INPUT_GRADIENT), op_whole(lowering, dx));
     told(lowering, op, tensors->come);
     set_product(op, received_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
     op->task.cast_bytes = casts(lowering, GEMM_INPUT_GRADIENT, grouped->out);

@@ -62,6 +62,11 @@ bool fp8_keeps_parameters(const Lowering *lowering) {
     return lowering->plan->fp8_parameters && copies_weights(lowering);
 }
 
+bool fp8_keeps_unit(const Lowering *lowering, int unit) {
+    const bool experts = unit == UNIT_EXPERTS && lowering->ep > 1;
+    return fp8_keeps_parameters(lowering) && (unit == UNIT_LAYER || experts);
+}
+
 // Stage 3 has neither copy of a layer's weights beyond the layer.
 static bool shards_parameters(const Lowering *lowering) {
     return fp8_keeps_parameters(lowering) && lowering->plan->zero == 3;
@@ -166,11 +171,14 @@ int64_t fp8_weight_bytes(const Lowering *lowering, int64_t elements) {
 int64_t gathered_elements(const Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
     const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
-    if (!packed && (u != UNIT_LAYER || !fp8_mixes_weights(lowering))) {
+    const bool experts = u == UNIT_EXPERTS && fp8_keeps_unit(lowering, u);
+    if (!packed && !experts && (u != UNIT_LAYER || !fp8_mixes_weights(lowering))) {
         return unit->padded_elements;
     }
     const int64_t grain = (int64_t)unit->shards * STEP_ALIGN_BYTES;
-    const int64_t bytes = (packed ? packed_bytes : fp8_weight_bytes)(lowering, unit->elements);
+    const int64_t bytes = (packed    ? packed_bytes
+                           : experts ? fp8_stored_bytes
+                                     : fp8_weight_bytes)(lowering, unit->elements);
     return (bytes + grain - 1) / grain * grain;
 }
 
@@ -190,8 +198,10 @@ void fp8_choose_weights(Lowering *lowering) {
         lowering->tensors[lowering->fp8_weights].persistent = !transient;
     }
     if (copies_weights(lowering) && lowering->ep > 1) {
-        lowering->fp8_experts = lowering_tensor(lowering, "expert fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
-                                                2 * fp8_stored_bytes(lowering, lowering->units[UNIT_EXPERTS].elements));
+        const int copies = fp8_keeps_parameters(lowering) ? 1 : 2;
+        lowering->fp8_experts =
+            lowering_tensor(lowering, "expert fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
+                            copies * fp8_stored_bytes(lowering, lowering->units[UNIT_EXPERTS].elements));
         lowering->tensors[lowering->fp8_experts].slots = layers;
         lowering->tensors[lowering->fp8_experts].persistent = true;
     }
@@ -243,6 +253,13 @@ static void transpose_matrices(Lowering *lowering, Section section) {
     op->task.dtype = DTYPE_FP8;
 }
 
+// Both layouts, from what was gathered in bf16.
+static void cast_gathered(Lowering *lowering, int unit, int32_t copy) {
+    const Unit *of = &lowering->units[unit];
+    Op *op = cast_matrices(lowering, unit, of->gradient_full, 0, of->elements, lowering->weights[unit]);
+    op_operand(op, op_whole(lowering, copy), ACCESS_WRITE);
+}
+
 // Once per step, before a layer's first GEMM.
 void lower_fp8_weights(Lowering *lowering) {
     if (lowering->fp8_weights < 0 || !lowering->first || shards_parameters(lowering)) {
@@ -250,9 +267,10 @@ void lower_fp8_weights(Lowering *lowering) {
     }
     const int32_t layer = lowering->weights[UNIT_LAYER];
     if (fp8_gathers_half(lowering)) {
-        Op *op = cast_matrices(lowering, UNIT_LAYER, lowering->units[UNIT_LAYER].gradient_full, 0,
-                               lowering->units[UNIT_LAYER].elements, layer);
-        op_operand(op, op_whole(lowering, lowering->fp8_weights), ACCESS_WRITE);
+        cast_gathered(lowering, UNIT_LAYER, lowering->fp8_weights);
+        if (lowering->fp8_experts >= 0) {
+            cast_gathered(lowering, UNIT_EXPERTS, lowering->fp8_experts);
+        }
         return;
     }
     if (fp8_keeps_parameters(lowering)) {

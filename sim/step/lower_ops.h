@@ -203,6 +203,7 @@ Op *fp8_add_cast(Lowering *lowering, Section section, OpRef x, int32_t to);
 OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *last, bool transposed);
 int64_t fp8_stored_bytes(const Lowering *lowering, int64_t elements);  // of an fp8 tensor, including its scales
 int64_t fp8_gathered_bytes(const Lowering *lowering, int64_t elements, bool gradient);  // of what tp ranks gather
+bool fp8_keeps_unit(const Lowering *lowering, int unit);  // fp8_keeps_parameters: a layer, or its experts
 int64_t fp8_stored_elements(const Lowering *lowering, int64_t bytes);
 Dtype fp8_product_dtype(const Lowering *lowering, GemmRole role);
 // Bytes moved by casting a GEMM's operands; its three operands as in add_gemm (fp8_casts.c).

@@ -62,7 +62,7 @@ static void choose_weights(Lowering *lowering, int u) {
     const bool lone = stays_half(lowering) && !unit->trainable, beside = stays_half(lowering) && unit->trainable;
     const Dtype master_dtype = lone ? dtype : lowering->master_dtype;
     const bool has_master = master_dtype != dtype;
-    const bool fp8 = u == UNIT_LAYER && fp8_keeps_parameters(lowering);
+    const bool fp8 = fp8_keeps_unit(lowering, u);
     const bool halved = has_master && !fp8 && lowering->plan->optimizer == OPTIMIZER_ADAMW_BF16 &&
                         lowering->target->masters_beside_remainders;
     const int64_t master_elements =

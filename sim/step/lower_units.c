@@ -443,6 +443,10 @@ static int64_t unit_bytes(const Lowering *lowering, int32_t tensor, int64_t elem
     if (tensor == lowering->weights[UNIT_LAYER] && weights_are_packed(lowering)) {
         return packed_bytes(lowering, elements);
     }
+    if (lowering->unit_count > UNIT_EXPERTS && tensor == lowering->weights[UNIT_EXPERTS] &&
+        fp8_keeps_unit(lowering, UNIT_EXPERTS)) {
+        return fp8_stored_bytes(lowering, elements);
+    }
     const bool mixed = tensor == lowering->weights[UNIT_LAYER] && fp8_mixes_weights(lowering);
     return mixed ? fp8_weight_bytes(lowering, elements) : elements * dtype_bytes(lowering->tensors[tensor].dtype);
 }

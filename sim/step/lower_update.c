@@ -106,7 +106,7 @@ static OpRef master_ref(const Lowering *lowering, const Unit *unit) {
 
 // Whether updated weights are made and gathered in bf16 before they are cast: in the unit's gradient buffer.
 static bool updates_in_gradients(const Lowering *lowering, const Unit *unit) {
-    return unit == &lowering->units[UNIT_LAYER] && fp8_gathers_half(lowering);
+    return fp8_gathers_half(lowering) && fp8_keeps_unit(lowering, (int)(unit - lowering->units));
 }
 
 static OpRef half_of_gradients(const Lowering *lowering, const Unit *unit, bool own) {

@@ -346,6 +346,27 @@ Test(run_case, recipes_of_megatron_fsdp_shard_weights_in_fp8) {
     cr_expect_not(target_keeps_fp8_weights("megatron@fsdp", 3, "tensorwise", "2025-01-01"));
 }
 
+static bool may_keep_experts_in_fp8(const char *recipe, int ep) {
+    const char *text = arena_format(&arena,
+                                    "id,date,model,layers,hidden,heads,ffn,vocab,experts,topk,moe_ffn,cluster,target,"
+                                    "dp_replicate,dp_shard,cp,tp,ep,seq_len,micro_batch,zero,dtype,fp8_recipe\n"
+                                    "a,2026-02-01,m,32,4096,32,11008,32000,16,4,2048,dgx-b200,megatron,"
+                                    "1,8,1,1,%d,4096,1,1,fp8,%s\n",
+                                    ep, recipe);
+    const RunFile file = run_file_of(&arena, text);
+    RunCase run;
+    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    cr_assert_null(run.skipped, "%s", run.skipped);
+    cr_expect_not(run.plan.fp8_parameters);
+    return run.may_keep_fp8;
+}
+
+Test(run_case, experts_in_mxfp8_may_have_no_weights_in_bf16_either) {
+    cr_expect(may_keep_experts_in_fp8("mx", 4));
+    cr_expect_not(may_keep_experts_in_fp8("mx", 1));
+    cr_expect_not(may_keep_experts_in_fp8("tensorwise", 4));
+}
+
 static AttentionKernel kernel_on(const char *target, const char *cluster, const char *date) {
     const char *text = arena_format(&arena,
                                     "id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"

@@ -218,6 +218,40 @@ Test(lowering_formats, fp8_parameters_race_with_nothing) {
     }
 }
 
+// Experts of a rank with mxfp8 parameters: a byte a weight, another of the transposed copy and none in bf16, where else
+// there are two of bf16 beside both copies. 128 / 4 experts of three matrices of 2048 by 768.
+Test(lowering_formats, fp8_parameters_of_experts_are_two_bytes_of_a_matrix_element) {
+    Arena arena = {0};
+    Error error = {0};
+    MemoryPlan plan;
+    LoweredRequest request = {.model = "qwen3-30b-a3b",
+                              .target = "megatron@0.19",
+                              .mesh = "dp_shard=8,ep=4",
+                              .fp8 = true,
+                              .grad_accum = 2,
+                              .fp8_recipe = FP8_MX,
+                              .fp8_parameters = true};
+    const double elements = 32.0 * 3 * 2048 * 768;
+    const StepProgram program = lowered(&arena, request);
+    const Buffer *weights = buffer_named(&program, "experts weights");
+    const Buffer *transposed = buffer_named(&program, "expert fp8 weights");
+    cr_expect_float_eq((double)weights->bytes, elements, 4096);
+    cr_expect_float_eq((double)transposed->bytes, elements, 4096);
+    cr_expect_eq(operand_buffer(&program, task_named(&program, "experts down", PHASE_FORWARD), AT_GEMM_B), weights);
+    cr_expect_eq(operand_buffer(&program, task_named(&program, "experts down dgrad", PHASE_BACKWARD), AT_GEMM_B),
+                 transposed);
+    cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%s", error.message);
+    cr_expect_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%s", error.message);
+    request.fp8_parameters = false;
+    const StepProgram copied = lowered(&arena, request);
+    cr_expect_float_eq((double)buffer_named(&copied, "experts weights")->bytes, 2 * elements, 4096);
+    cr_expect_float_eq((double)buffer_named(&copied, "expert fp8 weights")->bytes, 2 * elements, 4096);
+    request.fp8_parameters = true;
+    request.fp8_recipe = FP8_TENSORWISE;  // one of the layouts would be made of the other: not predicted
+    cr_expect_not(lowered_is_legal(&request, &arena));
+    arena_free(&arena);
+}
+
 // Megatron-LM's arguments.py asserts its distributed optimizer, and delayed scales with states on the host.
 Test(lowering_formats, fp8_parameters_are_of_the_distributed_optimizer) {
     Arena arena = {0};
