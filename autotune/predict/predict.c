@@ -24,6 +24,7 @@ void predictor_init(Predictor *predictor, const TuneRequest *request, const Pred
     hash_text(&predictor->identity, tune_engine_version());
     model_hash(&request->model, &predictor->identity);
     cluster_hash(&request->cluster, &predictor->identity);
+    cluster_hash_optional(&request->cluster, &predictor->identity);
     target_hash(request->target, &predictor->identity);
     handicap_hash(request, &predictor->identity);
     hash_int(&predictor->identity, request->serial_lanes);

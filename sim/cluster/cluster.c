@@ -133,13 +133,25 @@ static bool is_hashed(const ClusterSlot *slot) {
     return slot->field->need == FIELD_REQUIRED || (slot->field->need == FIELD_WHAT_IF && cluster_slot_value(slot) > 0);
 }
 
+void cluster_hash_optional(const ClusterProfile *profile, Hash *hash) {
+    Arena arena = {0};
+    ClusterProfile copy = *profile;
+    const ClusterSlots slots = cluster_slots(&copy, 0, &arena);
+    for (int i = 0; i < slots.count; i++) {
+        if (slots.rows[i].field->need == FIELD_OPTIONAL) {
+            hash_double(hash, cluster_slot_value(&slots.rows[i]));
+        }
+    }
+    arena_free(&arena);
+}
+
 void cluster_hash(const ClusterProfile *profile, Hash *hash) {
     Arena arena = {0};
     ClusterProfile copy = *profile;
     cluster_order(&copy);
     const ClusterSlots slots = cluster_slots(&copy, cluster_dtypes(profile) & ~plan_dtypes, &arena);
     hash_int(hash, profile->accelerator.device_class);
-    int optional = 0;  // left out: nothing that is stored under the hash reads them (offload)
+    int optional = 0;  // left out, as in the hash that stores hold (cluster_hash_optional)
     for (int i = 0; i < slots.count; i++) {
         optional += !is_hashed(&slots.rows[i]);
     }

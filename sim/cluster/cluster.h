@@ -267,5 +267,7 @@ Status cluster_write(const ClusterProfile *profile, char **text, Error *error);
 
 const char *grade_name(Grade grade);
 void cluster_hash(const ClusterProfile *profile, Hash *hash);
-// Of formats whose rates the one above leaves out: fp8_block, nvfp4; of others nothing.
+// Of numbers that files may leave out, which the one above does too: stores hold it.
+void cluster_hash_optional(const ClusterProfile *profile, Hash *hash);
+// Of formats whose rates the first leaves out: fp8_block, nvfp4; of others nothing.
 void cluster_hash_products(const ClusterProfile *profile, Dtype dtype, Hash *hash);

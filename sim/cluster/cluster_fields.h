@@ -8,7 +8,7 @@
 
 typedef enum { FIELD_NUMBER, FIELD_INTEGER } FieldType;
 
-// WHAT_IF: optional, and hashed where it is not 0.
+// OPTIONAL: in a hash of their own. WHAT_IF: optional, and hashed where it is not 0.
 typedef enum { FIELD_REQUIRED, FIELD_OPTIONAL, FIELD_WHAT_IF } FieldNeed;
 
 typedef struct ClusterField {
