@@ -4,22 +4,7 @@
 
 #include <string.h>
 
-#include "sim/memory/structure.h"
 #include "sim/step/slots.h"
-
-typedef struct KnownTrace {
-    Structure structure;
-    LiveTrace *trace;
-} KnownTrace;
-
-static const LiveTrace *known_trace(const LiveTraces *traces, const Structure *structure) {
-    for (size_t i = 0; i < traces->count; i++) {
-        if (structure_equal(&traces->known[i].structure, structure)) {
-            return traces->known[i].trace;
-        }
-    }
-    return NULL;
-}
 
 // With reach r, layers 0 .. r+1 from either end touch at most 2r+1 layers from it, and the slot of layer 2r+2 stands
 // for the middle.
@@ -58,25 +43,20 @@ Status live_traces_find(LiveTraces *traces, const StepProgram *program, const Cu
     arena_reset(&traces->scratch);
     TRY(slot_cells_find(program, &traces->scratch, &cells, error));
     const Structure structure = structure_of(program, options, cells, false, &traces->scratch);
-    *trace = known_trace(traces, &structure);
+    *trace = by_structure_find(&traces->by, &structure);
     if (*trace) {
         return STATUS_OK;
     }
-    if (traces->arena.used_bytes > LIVE_TRACES_BYTES) {
-        arena_free(&traces->arena);
-        traces->known = NULL;
-        traces->count = traces->capacity = 0;
-    }
-    LiveTrace *made = ARENA_NEW(&traces->arena, LiveTrace);
-    make_trace(program, options, cells, &traces->arena, &traces->scratch, made);
-    ARENA_PUSH(&traces->arena, traces->known, traces->count, &traces->capacity) =
-        (KnownTrace){structure_copy(&structure, &traces->arena), made};
+    by_structure_make_room(&traces->by, LIVE_TRACES_BYTES);
+    LiveTrace *made = ARENA_NEW(&traces->by.arena, LiveTrace);
+    make_trace(program, options, cells, &traces->by.arena, &traces->scratch, made);
+    by_structure_keep(&traces->by, &structure, made);
     *trace = made;
     return STATUS_OK;
 }
 
 void live_traces_free(LiveTraces *traces) {
-    arena_free(&traces->arena);
+    arena_free(&traces->by.arena);
     arena_free(&traces->scratch);
     plan_shapes_free(&traces->shapes);
     *traces = (LiveTraces){0};

@@ -16,14 +16,12 @@ typedef struct LiveTrace {
     int32_t reach;
 } LiveTrace;
 
-// Traces by structure; "LiveTraces t = {0}" is empty. Everything lives in its own arena, which is reset once it exceeds
-// LIVE_TRACES_BYTES.
+// Traces by structure; "LiveTraces t = {0}" is empty. Forgotten once they exceed LIVE_TRACES_BYTES.
 enum { LIVE_TRACES_BYTES = 64 << 20 };
 
 typedef struct LiveTraces {
-    Arena arena, scratch;
-    struct KnownTrace *known;
-    size_t count, capacity;
+    ByStructure by;
+    Arena scratch;
     PlanShapes shapes;  // of our executor's plans
 } LiveTraces;
 

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "sim/memory/structure.h"
-
 // Of the cut program.
 typedef struct Findings {
     ProgramCut cut;
@@ -85,44 +83,25 @@ Status plan_shape_find(const StepProgram *program, Arena *arena, Arena *scratch,
     return STATUS_OK;
 }
 
-typedef struct KnownShape {
-    Structure structure;
-    PlanShape *shape;
-} KnownShape;
-
-static const PlanShape *known_shape(const PlanShapes *shapes, const Structure *structure) {
-    for (size_t i = 0; i < shapes->count; i++) {
-        if (structure_equal(&shapes->known[i].structure, structure)) {
-            return shapes->known[i].shape;
-        }
-    }
-    return NULL;
-}
-
 Status plan_shapes_find(PlanShapes *shapes, const StepProgram *program, const PlanShape **shape, Error *error) {
     const OperandCells *cells;
     arena_reset(&shapes->scratch);
     TRY(slot_cells_find(program, &shapes->scratch, &cells, error));
     const Structure structure = structure_of(program, &conflict_cut, cells, true, &shapes->scratch);
-    *shape = known_shape(shapes, &structure);
+    *shape = by_structure_find(&shapes->by, &structure);
     if (*shape) {
         return STATUS_OK;
     }
-    if (shapes->arena.used_bytes > PLAN_SHAPES_BYTES) {
-        arena_free(&shapes->arena);
-        shapes->known = NULL;
-        shapes->count = shapes->capacity = 0;
-    }
-    PlanShape *made = ARENA_NEW(&shapes->arena, PlanShape);
-    TRY(plan_shape_find(program, &shapes->arena, &shapes->scratch, made, error));
-    ARENA_PUSH(&shapes->arena, shapes->known, shapes->count, &shapes->capacity) =
-        (KnownShape){structure_copy(&structure, &shapes->arena), made};
+    by_structure_make_room(&shapes->by, PLAN_SHAPES_BYTES);
+    PlanShape *made = ARENA_NEW(&shapes->by.arena, PlanShape);
+    TRY(plan_shape_find(program, &shapes->by.arena, &shapes->scratch, made, error));
+    by_structure_keep(&shapes->by, &structure, made);
     *shape = made;
     return STATUS_OK;
 }
 
 void plan_shapes_free(PlanShapes *shapes) {
-    arena_free(&shapes->arena);
+    arena_free(&shapes->by.arena);
     arena_free(&shapes->scratch);
     *shapes = (PlanShapes){0};
 }

@@ -6,6 +6,7 @@
 #include "sim/base/error.h"
 #include "sim/memory/conflicts.h"
 #include "sim/memory/slot_places.h"
+#include "sim/memory/structure.h"
 
 typedef struct PlanShape {
     int32_t count;              // of the buffers that share bytes
@@ -22,9 +23,8 @@ Status plan_shape_find(const StepProgram *program, Arena *arena, Arena *scratch,
 enum { PLAN_SHAPES_BYTES = 64 << 20 };
 
 typedef struct PlanShapes {
-    Arena arena, scratch;
-    struct KnownShape *known;
-    size_t count, capacity;
+    ByStructure by;
+    Arena scratch;
 } PlanShapes;
 
 // *shape is the collection's, until the next call.

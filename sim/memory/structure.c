@@ -108,12 +108,35 @@ Structure structure_of(const StepProgram *program, const CutOptions *options, co
     return structure;
 }
 
-bool structure_equal(const Structure *a, const Structure *b) {
+// ---------------------------------------------------------------------------------------------- by structure
+
+typedef struct KnownStructure {
+    Structure structure;
+    const void *found;
+} KnownStructure;
+
+static bool is_equal(const Structure *a, const Structure *b) {
     return a->hash == b->hash && a->count == b->count && memcmp(a->words, b->words, a->count * sizeof *a->words) == 0;
 }
 
-Structure structure_copy(const Structure *structure, Arena *arena) {
+const void *by_structure_find(const ByStructure *by, const Structure *structure) {
+    for (size_t i = 0; i < by->count; i++) {
+        if (is_equal(&by->known[i].structure, structure)) {
+            return by->known[i].found;
+        }
+    }
+    return NULL;
+}
+
+void by_structure_make_room(ByStructure *by, size_t most_bytes) {
+    if (by->arena.used_bytes > most_bytes) {
+        arena_free(&by->arena);
+        *by = (ByStructure){.arena = by->arena};
+    }
+}
+
+void by_structure_keep(ByStructure *by, const Structure *structure, const void *found) {
     Structure copy = *structure;
-    copy.words = memcpy(ARENA_UNCLEARED(arena, uint64_t, copy.count), copy.words, copy.count * sizeof *copy.words);
-    return copy;
+    copy.words = memcpy(ARENA_UNCLEARED(&by->arena, uint64_t, copy.count), copy.words, copy.count * sizeof *copy.words);
+    ARENA_PUSH(&by->arena, by->known, by->count, &by->capacity) = (KnownStructure){copy, found};
 }
