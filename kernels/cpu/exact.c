@@ -40,12 +40,58 @@ typedef struct Gemm {
     float *c;
 } Gemm;
 
+// Of the magnitudes; what is out of range or no number is infinite.
+static double largest(const float *x, int64_t count, int64_t step) {
+    double most = 0;
+    bool lost = false;
+    for (int64_t i = 0; i < count; i++) {
+        const double value = fabs((double)x[i * step]);
+        lost |= !(value < EXACT_LIMIT);
+        most = value > most ? value : most;
+    }
+    return lost ? INFINITY : most;
+}
+
+enum { COLUMNS = 4 };  // whose sums a row's numbers are read for together
+
+static bool sums_fit(const ExactSum *sums) {
+    bool fit = true;
+    for (int c = 0; c < COLUMNS; c++) {
+        fit &= sums[c].high < EXACT_LOST_BEYOND / 2 && sums[c].high > -EXACT_LOST_BEYOND / 2;
+    }
+    return fit;
+}
+
+// Where no sum of some of the terms can be lost: none is looked at on the way.
+static void add_products(const Gemm *g, const float *x, const float *y, ExactSum *sums) {
+    ExactSum sum[COLUMNS];
+    memcpy(sum, sums, sizeof sum);
+    for (int64_t l = 0; l < g->k; l++) {
+        const double left = (double)x[l * g->a_step];
+        for (int c = 0; c < COLUMNS; c++) {
+            const double term = left * (double)y[c * g->b_col + l * g->b_step];
+            const int64_t high = (int64_t)(term * 0x1p20);
+            sum[c].high += high;
+            sum[c].low += (int64_t)((term - (double)high * 0x1p-20) * 0x1p62);
+        }
+    }
+    memcpy(sums, sum, sizeof sum);
+}
+
 static void gemm_rows(const void *context, int64_t first, int64_t end) {
     const Gemm *g = context;
+    const double b_most = largest(g->b, g->n * g->k, 1);
     for (int64_t i = first; i < end; i++) {
+        const float *x = g->a + i * g->a_row;
         ExactSum *sums = g->sums + i * g->n;
-        for (int64_t j = 0; j < g->n; j++) {
-            const float *x = g->a + i * g->a_row, *y = g->b + j * g->b_col;
+        const bool terms_fit = largest(x, g->k, g->a_step) * b_most * (double)g->k < EXACT_LIMIT / 4;
+        int64_t j = 0;
+        while (terms_fit && j + COLUMNS <= g->n && sums_fit(sums + j)) {
+            add_products(g, x, g->b + j * g->b_col, sums + j);
+            j += COLUMNS;
+        }
+        for (; j < g->n; j++) {
+            const float *y = g->b + j * g->b_col;
             ExactSum sum = sums[j];
             for (int64_t l = 0; l < g->k; l++) {
                 exact_add(&sum, (double)x[l * g->a_step] * (double)y[l * g->b_step]);

@@ -136,6 +136,39 @@ Test(exact, a_product_takes_transposed_sides) {
     free(a), free(b), free(at), free(bt);
 }
 
+// Terms far inside the range, near its end (2^34, of which no sum is looked at below a quarter), beyond it and none; on
+// top of sums that are there, one of them near the end.
+Test(exact, sums_of_a_product_are_those_of_its_terms_one_by_one) {
+    static const double scales[] = {1, 0x1p15, 0x1p16, 0x1p17, 0x1p20, NAN};
+    float *a = check_floats(M * K, 1), *b = check_floats(K * N, 2), c[M * N];
+    int lost = 0, kept = 0;
+    for (size_t scale = 0; scale < sizeof scales / sizeof *scales; scale++) {
+        ExactSum sums[M * N], want[M * N];
+        float left[M * K], right[K * N];
+        for (int i = 0; i < M * K; i++) {
+            left[i] = (float)((double)a[i] * (i / K % 2 ? 1 : scales[scale]));
+        }
+        for (int i = 0; i < K * N; i++) {
+            right[i] = (float)((double)b[i] * (isnan(scales[scale]) ? 1 : scales[scale]));
+        }
+        for (int i = 0; i < M * N; i++) {
+            sums[i] = want[i] = exact_of(i == 2 ? 0x1.8p33 : 1.0 / (i + 1));
+            for (int k = 0; k < K; k++) {
+                exact_add(&want[i], (double)left[i / N * K + k] * (double)right[k * N + i % N]);
+            }
+        }
+        exact_gemm((const bool[]){false, false}, (const int64_t[]){M, N, K}, left, right, true, sums, c);
+        for (int i = 0; i < M * N; i++) {
+            cr_expect(equal(sums[i], want[i]), "scale %g, %d", scales[scale], i);
+            lost += exact_is_lost(want[i]);
+            kept += !exact_is_lost(want[i]);
+        }
+    }
+    cr_expect_gt(lost, M * N / 2);
+    cr_expect_gt(kept, M * N);
+    free(a), free(b);
+}
+
 // ---------------------------------------------------------------------------------------------- attention
 
 enum { TOKENS = 24, HEADS = 4, KV_HEADS = 2, HEAD_DIM = 8, Q_ROW = HEADS * HEAD_DIM, KV_ROW = KV_HEADS * HEAD_DIM };
