@@ -13,84 +13,88 @@
 
 typedef enum { COLUMN_TEXT, COLUMN_INT, COLUMN_NUMBER } ColumnType;
 
+// A file without the column: an error, read with a word about it, read without one. OPTIONAL, as an axis that is not
+// named is 1, a model without experts has none, only failures have a certainty and the software only splits scores.
+typedef enum { NEEDED, MISSED, OPTIONAL } Absence;
+
 typedef struct Column {
     const char *name;
     ColumnType type;
     size_t offset;
-    bool needed;
+    Absence absence;
     int64_t low, high, unknown;  // COLUMN_INT; COLUMN_NUMBER: 0..high
 } Column;
 
 #define AT(field) offsetof(RunRow, field)
-#define TEXT(name, field, needed)                                                                                      \
-    { name, COLUMN_TEXT, AT(field), needed, 0, 0, 0 }
-#define COUNT(name, field, needed, high)                                                                               \
-    { name, COLUMN_INT, AT(field), needed, 1, high, 0 }
+#define TEXT(name, field, absence)                                                                                     \
+    { name, COLUMN_TEXT, AT(field), absence, 0, 0, 0 }
+#define COUNT(name, field, absence, high)                                                                              \
+    { name, COLUMN_INT, AT(field), absence, 1, high, 0 }
 #define AXIS_COUNT_COLUMN(symbol, name, role, lenders)                                                                 \
-    COUNT(#name, mesh[AXIS_##symbol], (AXES_FIRST & AXIS_BIT(AXIS_##symbol)) != 0, MESH_MAX_WORLD),
-#define CHOICE(name, field, high)                                                                                      \
-    { name, COLUMN_INT, AT(field), false, 0, high, RUN_UNKNOWN }
+    COUNT(#name, mesh[AXIS_##symbol], (AXES_FIRST & AXIS_BIT(AXIS_##symbol)) ? NEEDED : OPTIONAL, MESH_MAX_WORLD),
+#define CHOICE(name, field, absence, high)                                                                             \
+    { name, COLUMN_INT, AT(field), absence, 0, high, RUN_UNKNOWN }
 #define MAYBE(name, field, high)                                                                                       \
-    { name, COLUMN_INT, AT(field), false, 0, high, 0 }
-#define NUMBER(name, field, high)                                                                                      \
-    { name, COLUMN_NUMBER, AT(field), false, 0, high, 0 }
+    { name, COLUMN_INT, AT(field), OPTIONAL, 0, high, 0 }
+#define NUMBER(name, field, absence, high)                                                                             \
+    { name, COLUMN_NUMBER, AT(field), absence, 0, high, 0 }
 
 static const Column columns[] = {
-    TEXT("id", id, true),
-    TEXT("source", source, false),
-    TEXT("source_locator", source_locator, false),
-    TEXT("date", date, false),
-    TEXT("software", software, false),
-    TEXT("model", model, true),
-    TEXT("mlp", mlp, false),
-    NUMBER("params_b", params_b, 1000000),
-    COUNT("layers", layers, false, 1 << 16),
-    COUNT("hidden", hidden, false, 1 << 20),
-    COUNT("heads", heads, false, 1 << 16),
-    COUNT("kv_heads", kv_heads, false, 1 << 16),
-    COUNT("ffn", ffn, false, 1 << 24),
-    COUNT("vocab", vocab, false, 1 << 24),
-    COUNT("head_dim", head_dim, false, 1 << 16),
-    COUNT("experts", experts.count, false, 1 << 20),
-    COUNT("topk", experts.active, false, 1 << 20),
-    COUNT("moe_ffn", experts.ffn, false, 1 << 24),
+    TEXT("id", id, NEEDED),
+    TEXT("source", source, MISSED),
+    TEXT("source_locator", source_locator, MISSED),
+    TEXT("date", date, MISSED),
+    TEXT("software", software, OPTIONAL),
+    TEXT("model", model, NEEDED),
+    TEXT("mlp", mlp, MISSED),
+    NUMBER("params_b", params_b, MISSED, 1000000),
+    COUNT("layers", layers, MISSED, 1 << 16),
+    COUNT("hidden", hidden, MISSED, 1 << 20),
+    COUNT("heads", heads, MISSED, 1 << 16),
+    COUNT("kv_heads", kv_heads, MISSED, 1 << 16),
+    COUNT("ffn", ffn, MISSED, 1 << 24),
+    COUNT("vocab", vocab, MISSED, 1 << 24),
+    COUNT("head_dim", head_dim, MISSED, 1 << 16),
+    COUNT("experts", experts.count, OPTIONAL, 1 << 20),
+    COUNT("topk", experts.active, OPTIONAL, 1 << 20),
+    COUNT("moe_ffn", experts.ffn, OPTIONAL, 1 << 24),
     MAYBE("shared_ffn", experts.shared_ffn, 1 << 24),
     MAYBE("dense_layers", experts.dense_layers, 1 << 16),
     MAYBE("q_lora", experts.q_rank, 1 << 20),
     MAYBE("kv_lora", experts.kv_rank, 1 << 20),
-    TEXT("attention_type", experts.attention_type, false),
-    TEXT("cluster", cluster, true),
-    TEXT("overrides", overrides, false),
-    NUMBER("gpu_mem_gb", gpu_mem_gb, 1000000),
-    TEXT("target", target, true),
-    TEXT("reshard", plan_word[PLAN_RESHARD], false),
-    TEXT("lanes", lanes, false),
-    TEXT("recompute", plan_word[PLAN_RECOMPUTE], false),
-    TEXT("attention", plan_word[PLAN_ATTENTION], false),
-    TEXT("attention_precision", attention_precision, false),
-    TEXT("precision", precision, false),
-    TEXT("dtype", plan_word[PLAN_PRECISION], false),
-    TEXT("fused", plan_word[PLAN_FUSED], false),
-    TEXT("compiled_or_fused", compiled_or_fused, false),
-    TEXT("cp_algo", plan_word[PLAN_CP_ROTATE], false),
-    TEXT("fp8_recipe", plan_word[PLAN_FP8_RECIPE], false),
-    AXIS_LIST(AXIS_COUNT_COLUMN) COUNT("world", world, false, MESH_MAX_WORLD),
-    COUNT("seq_len", seq, true, 1 << 24),
-    COUNT("micro_batch", micro_batch, true, 1 << 20),
-    COUNT("grad_accum", grad_accum, false, 1 << 20),
-    COUNT("global_batch_seqs", global_batch, false, 1 << 30),
-    CHOICE("zero", plan_number[PLAN_ZERO], 3),
-    CHOICE("sp", sp, 1),
-    CHOICE("tp_overlap", plan_number[PLAN_TP_OVERLAP], 1),
-    NUMBER("step_time_s", step_time_s, 10000000),
-    NUMBER("tokens_per_s_per_gpu", tokens_per_s_per_gpu, 1000000000000),
-    NUMBER("peak_mem_gb", peak_mem_gb, 1000000),
-    TEXT("mem_kind", mem_kind, false),
-    NUMBER("dropout", dropout, 1),
+    TEXT("attention_type", experts.attention_type, OPTIONAL),
+    TEXT("cluster", cluster, NEEDED),
+    TEXT("overrides", overrides, MISSED),
+    NUMBER("gpu_mem_gb", gpu_mem_gb, MISSED, 1000000),
+    TEXT("target", target, NEEDED),
+    TEXT("reshard", plan_word[PLAN_RESHARD], MISSED),
+    TEXT("lanes", lanes, MISSED),
+    TEXT("recompute", plan_word[PLAN_RECOMPUTE], MISSED),
+    TEXT("attention", plan_word[PLAN_ATTENTION], MISSED),
+    TEXT("attention_precision", attention_precision, OPTIONAL),
+    TEXT("precision", precision, MISSED),
+    TEXT("dtype", plan_word[PLAN_PRECISION], MISSED),
+    TEXT("fused", plan_word[PLAN_FUSED], MISSED),
+    TEXT("compiled_or_fused", compiled_or_fused, OPTIONAL),
+    TEXT("cp_algo", plan_word[PLAN_CP_ROTATE], MISSED),
+    TEXT("fp8_recipe", plan_word[PLAN_FP8_RECIPE], MISSED),
+    AXIS_LIST(AXIS_COUNT_COLUMN) COUNT("world", world, MISSED, MESH_MAX_WORLD),
+    COUNT("seq_len", seq, NEEDED, 1 << 24),
+    COUNT("micro_batch", micro_batch, NEEDED, 1 << 20),
+    COUNT("grad_accum", grad_accum, MISSED, 1 << 20),
+    COUNT("global_batch_seqs", global_batch, MISSED, 1 << 30),
+    CHOICE("zero", plan_number[PLAN_ZERO], MISSED, 3),
+    CHOICE("sp", sp, MISSED, 1),
+    CHOICE("tp_overlap", plan_number[PLAN_TP_OVERLAP], MISSED, 1),
+    NUMBER("step_time_s", step_time_s, MISSED, 10000000),
+    NUMBER("tokens_per_s_per_gpu", tokens_per_s_per_gpu, MISSED, 1000000000000),
+    NUMBER("peak_mem_gb", peak_mem_gb, MISSED, 1000000),
+    TEXT("mem_kind", mem_kind, MISSED),
+    NUMBER("dropout", dropout, OPTIONAL, 1),
     MAYBE("launch_blocking", launch_blocking, 1),
-    TEXT("cublas_workspaces", cublas_workspaces, false),
-    {"usable", COLUMN_INT, AT(usable), false, 0, 1, 1},
-    {"oom_certain", COLUMN_INT, AT(oom_certain), false, 0, 1, 0},
+    TEXT("cublas_workspaces", cublas_workspaces, OPTIONAL),
+    {"usable", COLUMN_INT, AT(usable), MISSED, 0, 1, 1},
+    {"oom_certain", COLUMN_INT, AT(oom_certain), OPTIONAL, 0, 1, 0},
 };
 
 enum { OWN_COLUMNS = sizeof columns / sizeof columns[0], MOST_COLUMNS = OWN_COLUMNS + PLAN_FIELD_COUNT };
@@ -117,23 +121,13 @@ static void layout_fill(Layout *layout) {
     for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
         const PlanField *field = &plan_fields[id];
         if (field->column && !TEXT_FIND(columns, OWN_COLUMNS, name, field->column)) {
-            layout->columns[layout->count++] = field->column_is_number
-                                                   ? (Column)CHOICE(field->column, plan_number[0], field->high)
-                                                   : (Column)TEXT(field->column, plan_word[0], false);
+            layout->columns[layout->count++] =
+                field->column_is_number ? (Column)CHOICE(field->column, plan_number[0], OPTIONAL, field->high)
+                                        : (Column)TEXT(field->column, plan_word[0], OPTIONAL);
             layout->columns[layout->count - 1].offset +=
                 (size_t)id * (field->column_is_number ? sizeof(int64_t) : sizeof(const char *));
         }
     }
-}
-
-// These columns are optional: an axis that is not named is 1, a model without experts has none, only failures have a
-// certainty, and the software only splits scores.
-static bool goes_without(const Column *column) {
-    return column->offset == AT(oom_certain) || column->offset == AT(software) || column->offset == AT(dropout) ||
-           column->offset == AT(launch_blocking) || column->offset == AT(cublas_workspaces) ||
-           column->offset == AT(compiled_or_fused) || column->offset == AT(attention_precision) ||
-           is_within(column, AT(mesh), sizeof((RunRow *)0)->mesh) ||
-           is_within(column, AT(experts), sizeof((RunRow *)0)->experts);
 }
 
 static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, RunFile *file, Error *error) {
@@ -143,9 +137,9 @@ static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, R
     for (int i = 0; i < layout->count; i++) {
         const Column *column = &layout->columns[i];
         layout->at[i] = csv_column(table, column->name);
-        if (layout->at[i] < 0 && column->needed) {
+        if (layout->at[i] < 0 && column->absence == NEEDED) {
             needed = arena_format(arena, "%s%s%s", needed, needed[0] ? ", " : "", column->name);
-        } else if (layout->at[i] < 0 && i < OWN_COLUMNS && !goes_without(column)) {
+        } else if (layout->at[i] < 0 && column->absence == MISSED) {
             missing[file->missing_count++] = column->name;
         }
     }
