@@ -48,6 +48,10 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
 // `kernels` streaming kernels that move `bytes` together.
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);
 
+// Launches on the way to experts and back (expert_launches.c); 0 = not counted there.
+int expert_launches(const Target *target, const TrainPlan *plan, const Task *task);
+// Are rows copied to a multiple for the experts' fp8 products, and results back (expert_launches.c)?
+bool expert_pads(const Target *target, const TrainPlan *plan);
 // Calls of the library that a product of experts is made of (host.c); 1 for any other task.
 int task_expert_calls(const Target *target, const Task *task);
 // Number of kernels of a task on the device, and of operations that the host issues for it (host.c).

@@ -102,6 +102,9 @@ static int aten_norm_kernels(const Task *task) {
 }
 
 int task_kernels(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (expert_launches(target, plan, task) > 0) {
+        return expert_launches(target, plan, task);
+    }
     if (plan->attention == ATTENTION_EAGER && task->kind == TASK_ATTENTION) {
         return EAGER_ATTENTION_KERNELS;
     }
@@ -182,7 +185,8 @@ static double issue_s(const Target *target, const TrainPlan *plan, const Task *t
     if (task_is_captured(target, plan, task)) {
         return 0;
     }
-    const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
+    const bool counted = target->runtime.memory_passes > 0 || expert_launches(target, plan, task) > 0;
+    const double factor = counted ? 1 : host_factor[plan->fused];
     double operations = factor * (task_kernels(target, plan, task) + refused_softmax(target, plan, task));
     if (is_of_transformer_engine(target, plan, task)) {
         operations = task->dtype == DTYPE_FP8 ? fp8_linear_operations : linear_operations;

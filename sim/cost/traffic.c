@@ -136,10 +136,16 @@ static double weighted_passes(const Target *target, const TrainPlan *plan, const
     }
 }
 
+// The same of EXPERTS_PERMUTE_KERNELS: a pass for each order. In fp8 the rows of each expert are copied to a multiple of
+// 16 or 32 of them (expert_pads).
+static double permuted_passes(const Target *target, const TrainPlan *plan, const Task *task) {
+    return task->kind == TASK_PERMUTE && task->groups > 0 && expert_pads(target, plan) ? 2 : 1;
+}
+
 static double routed_passes(const Target *target, const TrainPlan *plan, const Task *task) {
     return target->expert_flavour == EXPERTS_WEIGHTED_FP32 ? weighted_passes(target, plan, task)
            : target->expert_flavour == EXPERTS_INDEXED     ? indexed_passes(plan, task)
-                                                           : 1;
+                                                           : permuted_passes(target, plan, task);
 }
 
 static bool is_routed(TaskKind kind) {

@@ -278,6 +278,7 @@ static void tokens_to_experts(Lowering *lowering, const ExpertTensors *tensors, 
     if (spread && ((!sums && !lowering->plan->pad_experts) || dispatch_gathers(lowering))) {
         exchange_counts(lowering, tensors);
     }
+    lowering->layer_part = 0;  // what orders tokens for their exchange is replayed with the router
     if (spread) {
         dispatch(lowering, section, tensors, op_whole(lowering, sent), tensors->in);
     }
@@ -287,7 +288,6 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     const Section section = SECTION_LAYER_FORWARD;
     const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
     route(lowering, tensors, x);
-    lowering->layer_part = 0;
     tokens_to_experts(lowering, tensors, x);
     add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
     Op *op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
@@ -504,6 +504,7 @@ static void gradient_from_experts(Lowering *lowering, const ExpertTensors *tenso
     if (spread) {
         combine(lowering, section, tensors, drouted, dsent);
     }
+    lowering->layer_part = GRAPHED_ROUTER;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
     op->task.backward = true;
     OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dsent), op_whole(lowering, tensors->routing));

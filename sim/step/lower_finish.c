@@ -117,6 +117,11 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     }
 }
 
+// Orders of routed rows are made there and back, forward and backward, by other kernels (sim/cost/traffic.c).
+static bool is_gradients_order(const Task *task) {
+    return (task->kind == TASK_PERMUTE || task->kind == TASK_UNPERMUTE) && task->phase == PHASE_BACKWARD;
+}
+
 static uint64_t task_key(const StepProgram *program, const Task *task) {
     Hash hash = hash_begin();
     const int64_t fields[] = {task->kind,
@@ -153,6 +158,8 @@ static uint64_t task_key(const StepProgram *program, const Task *task) {
         hash_int(&hash, task->peer);
     }
     hash_more(&hash, "groups", task->groups);
+    hash_tag(&hash, task->kind == TASK_PERMUTE && task->backward, "back");
+    hash_tag(&hash, is_gradients_order(task), "gradient");
     hash_more(&hash, "apart", task->apart_elements);
     if (task->apart_elements > 0) {
         hash_int(&hash, task->apart_bytes);
@@ -173,9 +180,9 @@ static bool same_work(const Task *a, const Task *b) {
     const size_t begin = offsetof(Task, accumulate), end = offsetof(Task, traffic_bytes);
     return a->kind == b->kind && a->part == b->part && a->lane == b->lane && a->group == b->group &&
            a->ring_step == b->ring_step && (a->phase == PHASE_LOSS) == (b->phase == PHASE_LOSS) &&
-           a->cast_bytes == b->cast_bytes && a->payload_bytes == b->payload_bytes &&
-           a->operand_count == b->operand_count && a->apart_elements == b->apart_elements &&
-           a->apart_bytes == b->apart_bytes &&
+           is_gradients_order(a) == is_gradients_order(b) && a->cast_bytes == b->cast_bytes &&
+           a->payload_bytes == b->payload_bytes && a->operand_count == b->operand_count &&
+           a->apart_elements == b->apart_elements && a->apart_bytes == b->apart_bytes &&
            memcmp((const char *)a + begin, (const char *)b + begin, end - begin) == 0;
 }
 

@@ -1,0 +1,136 @@
+// How many launches the way to experts and back is where Transformer Engine's kernels order the tokens (--moe-permute-
+// fusion) and choose the experts (--moe-router-fusion), as in the recipes of Megatron-Bridge and the MoE-ModelZoo.
+// Counted, kernel by kernel and copy by copy, in Megatron-LM at 9ba248e69c (2026-02-20), transformer/moe/router.py,
+// moe_utils.py, token_dispatcher.py and fused_a2a.py, and Transformer Engine 2.12, pytorch/triton/permutation.py and
+// router.py. The small ones are on counts and scores, so that their traffic is nothing. Not counted: events, views and
+// allocations, a router whose parts are not fused (21 launches more forward), random logits of a benchmark (two), the
+// correction of scores (two), the sum of counts over tp and cp (one).
+
+#include "sim/cost/compute.h"
+
+typedef enum {
+    WAY_CHOOSE,     // to the counts that the dispatcher needs; the loss that balances
+    WAY_COUNT,      // exchange of counts
+    WAY_ORDER,      // tokens to the order of the experts
+    WAY_SEND,       // to other ranks
+    WAY_BY_EXPERT,  // in the order of the local experts
+    WAY_BY_RANK,    // results in the order of the ranks
+    WAY_RETURN,
+    WAY_SUM,  // of a token's results
+    WAY_STEPS,
+    WAY_NONE = WAY_STEPS
+} WayStep;
+
+enum {
+    // fused_topk_with_score_function, scores for the loss, sum of the map, the loss, its value over its weight, added
+    // to the log
+    ROUTER = 6,
+    // the same three back, ones, times the loss's scale, sum of both gradients, casts of weight and input to fp32 and
+    // of their gradients from it
+    ROUTER_BACK = 10,
+    // sum over tokens, splits of this rank, a slice of all ranks' counts and three sums of it
+    COUNTS = 6,
+    ROW_MAP = 3,       // _row_id_map_pass_1, 2 and 3
+    TOP_K = 2,         // torch.topk: picks, sorts; back: zeros, scatter
+    COUNTS_HOME = 4,   // copies of counts and splits to the host
+    PARTS = 2,         // tokens and their weights are apart
+    SIDES = 2,         // DeepEP: notify (cached where the layout is known) and the kernel itself
+    GATHERED_MAP = 8,  // two slices, counts, copy to the host, weights by masked_select
+};
+
+static const unsigned char forward[DISPATCH_COUNT][WAY_STEPS] = {
+    [DISPATCH_ALLTOALL] = {[WAY_CHOOSE] = ROUTER + COUNTS,
+                           [WAY_COUNT] = 1 + COUNTS_HOME,
+                           [WAY_ORDER] = ROW_MAP + 1,
+                           [WAY_SEND] = PARTS,
+                           [WAY_BY_EXPERT] = 2,  // map of chunks, sort
+                           [WAY_BY_RANK] = 3,    // counts transposed, map, sort
+                           [WAY_RETURN] = 1,
+                           [WAY_SUM] = 1},
+    [DISPATCH_ALLGATHER] = {[WAY_CHOOSE] = ROUTER,
+                            [WAY_COUNT] = PARTS,
+                            [WAY_ORDER] = ROW_MAP + 1,
+                            [WAY_SEND] = 1,
+                            [WAY_BY_EXPERT] = GATHERED_MAP + ROW_MAP + 1,
+                            [WAY_BY_RANK] = 1,
+                            [WAY_RETURN] = 1,
+                            [WAY_SUM] = 1},
+    [DISPATCH_DEEPEP] = {[WAY_CHOOSE] = ROUTER + TOP_K,
+                         [WAY_COUNT] = 1,
+                         [WAY_ORDER] = ROW_MAP + 1,
+                         [WAY_SEND] = 1 + SIDES,             // layout
+                         [WAY_BY_EXPERT] = 1 + ROW_MAP + 1,  // indices to a map
+                         [WAY_BY_RANK] = 1,
+                         [WAY_RETURN] = SIDES,
+                         [WAY_SUM] = 1},
+    // dispatch_with_permute and combine_with_unpermute
+    [DISPATCH_HYBRIDEP] = {[WAY_CHOOSE] = ROUTER,
+                           [WAY_COUNT] = 1,
+                           [WAY_ORDER] = ROW_MAP + 1,
+                           [WAY_SEND] = 1,
+                           [WAY_BY_EXPERT] = 1,
+                           [WAY_BY_RANK] = 1,
+                           [WAY_RETURN] = 1,
+                           [WAY_SUM] = 1},
+};
+
+// Maps are kept: what is left is the kernel that moves rows.
+static const unsigned char backward[DISPATCH_COUNT][WAY_STEPS] = {
+    [DISPATCH_ALLTOALL] = {ROUTER_BACK, 1, 1, PARTS, 1, 1, 1, 1},
+    [DISPATCH_ALLGATHER] = {ROUTER_BACK, 1, 1, PARTS, 2, 1, 1, 1},
+    [DISPATCH_DEEPEP] = {ROUTER_BACK + TOP_K, 1, 1, SIDES, 2, 1, SIDES, 1},
+    [DISPATCH_HYBRIDEP] = {ROUTER_BACK, 1, 1, 1, 1, 1, 1, 1},
+};
+
+// TEGroupedMLP pads and unpads by kernels of their own (Transformer Engine, pytorch/module/fp8_padding.py) unless
+// the router pads what it chooses, which Megatron-Bridge's recipes ask for since those of 2026-06 (perf_recipes at
+// v0.6.0; none at v0.3.0), or the exchange does (HybridEP). Of DeepEP the order of the experts does it from 2.12 on.
+bool expert_pads(const Target *target, const TrainPlan *plan) {
+    const Dispatch dispatch = target_dispatch(target, plan);
+    return plan->precision == DTYPE_FP8 && target->fp8_flavour == FP8_TRANSFORMER_ENGINE && !target->experts_at_once &&
+           (dispatch == DISPATCH_ALLTOALL || dispatch == DISPATCH_ALLGATHER);
+}
+
+// Tokens and their weights; results alone.
+static int padding(const Target *target, const TrainPlan *plan, WayStep step) {
+    if (!expert_pads(target, plan)) {
+        return 0;
+    }
+    return step == WAY_BY_EXPERT ? PARTS : step == WAY_BY_RANK ? 1 : 0;
+}
+
+// What comes back has its direction turned: the gradient of what was sent returns.
+static WayStep step_of(const Task *task) {
+    const bool there = task->backward == (task->phase == PHASE_BACKWARD);
+    switch (task->kind) {
+    case TASK_ROUTE:
+    case TASK_ROUTE_BACKWARD:
+        return WAY_CHOOSE;
+    case TASK_PERMUTE:
+        return task->groups == 0 ? WAY_ORDER : there ? WAY_BY_EXPERT : WAY_BY_RANK;
+    case TASK_UNPERMUTE:
+        return task->backward ? WAY_ORDER : WAY_SUM;
+    case TASK_UNPERMUTE_BACKWARD:
+        return WAY_SUM;
+    case TASK_ALL_TO_ALL:
+        return task->awaited && !task->once ? WAY_COUNT
+               : task->once                 ? (task->awaited ? WAY_SEND : WAY_RETURN)
+               : task->rows > 0             ? (there ? WAY_SEND : WAY_RETURN)
+                                            : WAY_NONE;
+    default:
+        return WAY_NONE;
+    }
+}
+
+int expert_launches(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (target->expert_flavour != EXPERTS_PERMUTE_KERNELS || plan->fused != FUSED_FUSED) {
+        return 0;
+    }
+    const WayStep step = step_of(task);
+    const Dispatch dispatch = target_dispatch(target, plan);
+    if (step == WAY_NONE) {
+        return 0;
+    }
+    const int launches = (task->phase == PHASE_BACKWARD ? backward : forward)[dispatch][step];
+    return launches + padding(target, plan, step);
+}

@@ -1,0 +1,85 @@
+// Launches on the way to experts and back, counted in Megatron-LM (sim/cost/expert_launches.c).
+
+#include <criterion/criterion.h>
+
+#include "sim/cost/compute.h"
+#include "tests/support/lowered.h"
+
+static Arena arena;
+
+static void clean(void) {
+    arena_free(&arena);
+}
+
+TestSuite(expert_launches, .fini = clean);
+
+static StepProgram program_of(const char *target, Dispatch dispatch, bool fp8) {
+    const LoweredRequest request = {.target = target,
+                                    .model = "tiny-moe",
+                                    .mesh = "dp_shard=2,ep=2",
+                                    .layers = 1,
+                                    .bf16 = true,
+                                    .fp8 = fp8,
+                                    .fp8_recipe = fp8 ? FP8_MX : FP8_TENSORWISE,
+                                    .dispatch = dispatch};
+    return lowered(&arena, request);
+}
+
+static int launches(const StepProgram *program, Phase phase) {
+    int count = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        count += task->phase == phase ? expert_launches(program->target, &program->plan, task) : 0;
+    }
+    return count;
+}
+
+// Forward: router 6, counts 6, their exchange 1 and copies home 4, rows mapped 3 and moved 1, tokens and weights sent 2,
+// chunks mapped and sorted 2, back 3, returned 1, summed 1. Backward: router 10, and a kernel for each of the rest but
+// what was sent apart, 2.
+Test(expert_launches, of_an_all_to_all_are_thirty_forward_and_seventeen_back) {
+    const StepProgram program = program_of("megatron", DISPATCH_ALLTOALL, false);
+    cr_expect_eq(launches(&program, PHASE_FORWARD), 6 + 6 + 1 + 4 + 3 + 1 + 2 + 2 + 3 + 1 + 1);
+    cr_expect_eq(launches(&program, PHASE_BACKWARD), 10 + 1 + 1 + 1 + 1 + 2 + 1);
+}
+
+// Router 6, its choice found again 2; layout, notify, dispatch 3; a map of what came 1, rows mapped and moved 4; moved
+// back 1; notify, combine 2. Backward: 10 and 2, both kernels each way, a map back beside one order.
+Test(expert_launches, of_deepep_are_nineteen_each_way) {
+    const StepProgram program = program_of("megatron", DISPATCH_DEEPEP, false);
+    cr_expect_eq(launches(&program, PHASE_FORWARD), 6 + 2 + 3 + 1 + 4 + 1 + 2);
+    cr_expect_eq(launches(&program, PHASE_BACKWARD), 10 + 2 + 2 + 1 + 2 + 2);
+}
+
+Test(expert_launches, are_an_operation_of_the_host_each) {
+    const StepProgram program = program_of("megatron", DISPATCH_ALLTOALL, false);
+    int counted = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        const int count = expert_launches(program.target, &program.plan, task);
+        counted += count > 0;
+        cr_expect(count == 0 ||
+                      task_host_s(program.target, &program.plan, task) == count * program.target->runtime.host_s_per_op,
+                  "%s", task->name);
+    }
+    cr_expect_eq(counted, 8 + 7);
+}
+
+Test(expert_launches, of_other_frameworks_are_not_counted_here) {
+    const StepProgram program = program_of("torchtitan", DISPATCH_ALLTOALL, false);
+    cr_expect_eq(launches(&program, PHASE_FORWARD) + launches(&program, PHASE_BACKWARD), 0);
+}
+
+// Three kernels, each way, over rows that are read and written: padded tokens and weights, and results without it.
+Test(expert_launches, in_fp8_pad_the_rows_of_each_expert_unless_the_exchange_does) {
+    const StepProgram bf16 = program_of("megatron", DISPATCH_ALLTOALL, false);
+    const StepProgram fp8 = program_of("megatron", DISPATCH_ALLTOALL, true);
+    const StepProgram hybrid = program_of("megatron", DISPATCH_HYBRIDEP, true);
+    for (Phase phase = PHASE_FORWARD; phase <= PHASE_BACKWARD; phase += PHASE_BACKWARD - PHASE_FORWARD) {
+        cr_expect_eq(launches(&fp8, phase), launches(&bf16, phase) + 3);
+    }
+    const Task order = {.kind = TASK_PERMUTE, .groups = 4};
+    cr_expect_eq(traffic_passes(bf16.target, &bf16.plan, &order), 1);
+    cr_expect_eq(traffic_passes(fp8.target, &fp8.plan, &order), 2);
+    cr_expect_eq(traffic_passes(hybrid.target, &hybrid.plan, &order), 1);
+}
