@@ -136,8 +136,8 @@ static double weighted_passes(const Target *target, const TrainPlan *plan, const
     }
 }
 
-// The same of EXPERTS_PERMUTE_KERNELS: a pass for each order. In fp8 the rows of each expert are copied to a multiple of
-// 16 or 32 of them (expert_pads).
+// The same of EXPERTS_PERMUTE_KERNELS: a pass for each order. In fp8 the rows of each expert are copied to a multiple
+// of 16 or 32 of them (expert_pads).
 static double permuted_passes(const Target *target, const TrainPlan *plan, const Task *task) {
     return task->kind == TASK_PERMUTE && task->groups > 0 && expert_pads(target, plan) ? 2 : 1;
 }

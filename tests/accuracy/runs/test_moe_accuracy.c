@@ -67,7 +67,7 @@ static void check_stated(const Stated *stated) {
 Test(runs_of_experts, step_times_are_within_the_stated_errors) {
     static const Stated stated[] = {
         {"megatron", DTYPE_BF16, false, 0.051, 0.08},   {"megatron", DTYPE_BF16, true, 0.048, 0.048},
-        {"megatron", DTYPE_FP8, false, 0.142, 0.503},   {"megatron", DTYPE_FP8, true, 0.08, 0.16},
+        {"megatron", DTYPE_FP8, false, 0.142, 0.48},   {"megatron", DTYPE_FP8, true, 0.08, 0.16},
         {"torchtitan", DTYPE_BF16, false, 0.21, 0.345}, {"torchtitan", DTYPE_BF16, true, 0.295, 0.305}};
     for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
         check_stated(&stated[i]);

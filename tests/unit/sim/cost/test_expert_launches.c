@@ -34,9 +34,9 @@ static int launches(const StepProgram *program, Phase phase) {
     return count;
 }
 
-// Forward: router 6, counts 6, their exchange 1 and copies home 4, rows mapped 3 and moved 1, tokens and weights sent 2,
-// chunks mapped and sorted 2, back 3, returned 1, summed 1. Backward: router 10, and a kernel for each of the rest but
-// what was sent apart, 2.
+// Forward: router 6, counts 6, their exchange 1 and copies home 4, rows mapped 3 and moved 1, tokens and weights sent
+// 2, chunks mapped and sorted 2, back 3, returned 1, summed 1. Backward: router 10, and a kernel for each of the rest
+// but what was sent apart, 2.
 Test(expert_launches, of_an_all_to_all_are_thirty_forward_and_seventeen_back) {
     const StepProgram program = program_of("megatron", DISPATCH_ALLTOALL, false);
     cr_expect_eq(launches(&program, PHASE_FORWARD), 6 + 6 + 1 + 4 + 3 + 1 + 2 + 2 + 3 + 1 + 1);
