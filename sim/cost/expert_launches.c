@@ -1,10 +1,15 @@
-// How many launches the way to experts and back is where Transformer Engine's kernels order the tokens (--moe-permute-
-// fusion) and choose the experts (--moe-router-fusion), as in the recipes of Megatron-Bridge and the MoE-ModelZoo.
-// Counted, kernel by kernel and copy by copy, in Megatron-LM at 9ba248e69c (2026-02-20), transformer/moe/router.py,
-// moe_utils.py, token_dispatcher.py and fused_a2a.py, and Transformer Engine 2.12, pytorch/triton/permutation.py and
-// router.py. The small ones are on counts and scores, so that their traffic is nothing. Not counted: events, views and
-// allocations, a router whose parts are not fused (21 launches more forward), random logits of a benchmark (two), the
-// correction of scores (two), the sum of counts over tp and cp (one).
+// How many launches the way to experts and back is, counted in the code, kernel by kernel and copy by copy. The small
+// ones are on counts and scores, so that their traffic is nothing. Events, views and allocations are not counted.
+//   EXPERTS_PERMUTE_KERNELS  Transformer Engine's kernels order the tokens (--moe-permute-fusion) and choose the
+//                            experts (--moe-router-fusion), as in the recipes of Megatron-Bridge and the MoE-ModelZoo:
+//                            Megatron-LM at 9ba248e69c (2026-02-20), transformer/moe/router.py, moe_utils.py,
+//                            token_dispatcher.py and fused_a2a.py; Transformer Engine 2.12, pytorch/triton/
+//                            permutation.py and router.py. Not counted: a router whose parts are not fused (21
+//                            launches more forward), random logits of a benchmark (two), the correction of scores
+//                            (two), the sum of counts over tp and cp (one).
+//   EXPERTS_WEIGHTED_FP32    operations of PyTorch where nothing compiles them: that target's code at 0691f514f
+//                            (2026-03-12), models/common/moe/moe.py, utils.py and kernels.py, distributed/
+//                            expert_parallel.py. The router is compiled wherever anything is (host.c has it).
 
 #include "sim/cost/compute.h"
 
@@ -82,6 +87,34 @@ static const unsigned char backward[DISPATCH_COUNT][WAY_STEPS] = {
     [DISPATCH_HYBRIDEP] = {ROUTER_BACK, 1, 1, 1, 1, 1, 1, 1},
 };
 
+enum {
+    EXCHANGE = 6,  // as any collective of PyTorch (host.c)
+    // generate_permute_indices: two sums along and one over ranks, two differences, at least the alignment, rounded up
+    // in four, a fill and the indices, ends to int32; a row of zeros, put behind the rows, and the rows in order
+    ALIGNED_ORDER = 16,
+    ADDED_BY_INDEX = 6,  // gradient of rows by index: zeros, and a sum by sorted indices
+};
+
+static const unsigned char apart_forward[WAY_STEPS] = {
+    [WAY_COUNT] = EXCHANGE + 4,  // sums of both sides, home
+    [WAY_ORDER] = 7,             // counts twice and added up, indices and their sort, scores, rows' numbers, rows
+    [WAY_SEND] = EXCHANGE,
+    [WAY_BY_EXPERT] = ALIGNED_ORDER,
+    [WAY_BY_RANK] = 1,
+    [WAY_RETURN] = EXCHANGE,
+    [WAY_SUM] = 6,  // zeros, put by index, to fp32, product, to bf16, the shared expert's
+};
+
+static const unsigned char apart_backward[WAY_STEPS] = {
+    [WAY_COUNT] = EXCHANGE,
+    [WAY_ORDER] = 2 * ADDED_BY_INDEX,  // rows, scores
+    [WAY_SEND] = EXCHANGE,
+    [WAY_BY_EXPERT] = ADDED_BY_INDEX,
+    [WAY_BY_RANK] = 3,  // zeros for the row cut off, the others, by index
+    [WAY_RETURN] = EXCHANGE,
+    [WAY_SUM] = 5,  // to fp32, two products, to bf16, by index
+};
+
 // TEGroupedMLP pads and unpads by kernels of their own (Transformer Engine, pytorch/module/fp8_padding.py) unless
 // the router pads what it chooses, which Megatron-Bridge's recipes ask for since those of 2026-06 (perf_recipes at
 // v0.6.0; none at v0.3.0), or the exchange does (HybridEP). Of DeepEP the order of the experts does it from 2.12 on.
@@ -122,15 +155,21 @@ static WayStep step_of(const Task *task) {
     }
 }
 
-int expert_launches(const Target *target, const TrainPlan *plan, const Task *task) {
-    if (target->expert_flavour != EXPERTS_PERMUTE_KERNELS || plan->fused != FUSED_FUSED) {
-        return 0;
-    }
-    const WayStep step = step_of(task);
+static int kernels_of_engine(const Target *target, const TrainPlan *plan, const Task *task, WayStep step) {
     const Dispatch dispatch = target_dispatch(target, plan);
+    return (task->phase == PHASE_BACKWARD ? backward : forward)[dispatch][step] + padding(target, plan, step);
+}
+
+int expert_launches(const Target *target, const TrainPlan *plan, const Task *task) {
+    const WayStep step = step_of(task);
     if (step == WAY_NONE) {
         return 0;
     }
-    const int launches = (task->phase == PHASE_BACKWARD ? backward : forward)[dispatch][step];
-    return launches + padding(target, plan, step);
+    if (target->expert_flavour == EXPERTS_PERMUTE_KERNELS) {
+        return plan->fused == FUSED_FUSED ? kernels_of_engine(target, plan, task, step) : 0;
+    }
+    const bool one_by_one = plan->fused == FUSED_EAGER || target->routes_eagerly;
+    const bool apart = target->expert_flavour == EXPERTS_WEIGHTED_FP32 && one_by_one &&
+                       target_dispatch(target, plan) == DISPATCH_ALLTOALL;
+    return !apart ? 0 : task->phase == PHASE_BACKWARD ? apart_backward[step] : apart_forward[step];
 }

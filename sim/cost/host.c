@@ -102,8 +102,9 @@ static int aten_norm_kernels(const Task *task) {
 }
 
 int task_kernels(const Target *target, const TrainPlan *plan, const Task *task) {
-    if (expert_launches(target, plan, task) > 0) {
-        return expert_launches(target, plan, task);
+    const int counted = expert_launches(target, plan, task);
+    if (counted > 0) {
+        return counted;
     }
     if (plan->attention == ATTENTION_EAGER && task->kind == TASK_ATTENTION) {
         return EAGER_ATTENTION_KERNELS;
@@ -180,14 +181,19 @@ static bool is_of_transformer_engine(const Target *target, const TrainPlan *plan
     return of_layer && target->fp8_flavour == FP8_TRANSFORMER_ENGINE && !target->until && plan->fused == FUSED_FUSED;
 }
 
+// What is counted in the code is as many operations.
+static double issue_factor(const Target *target, const TrainPlan *plan, const Task *task) {
+    const bool counted = target->runtime.memory_passes > 0 || expert_launches(target, plan, task) > 0;
+    return counted ? 1 : host_factor[plan->fused];
+}
+
 // Issued from Python, in any phase.
 static double issue_s(const Target *target, const TrainPlan *plan, const Task *task) {
     if (task_is_captured(target, plan, task)) {
         return 0;
     }
-    const bool counted = target->runtime.memory_passes > 0 || expert_launches(target, plan, task) > 0;
-    const double factor = counted ? 1 : host_factor[plan->fused];
-    double operations = factor * (task_kernels(target, plan, task) + refused_softmax(target, plan, task));
+    const int launches = task_kernels(target, plan, task) + refused_softmax(target, plan, task);
+    double operations = issue_factor(target, plan, task) * launches;
     if (is_of_transformer_engine(target, plan, task)) {
         operations = task->dtype == DTYPE_FP8 ? fp8_linear_operations : linear_operations;
     }
@@ -195,7 +201,9 @@ static double issue_s(const Target *target, const TrainPlan *plan, const Task *t
 }
 
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
-    const bool autograd = plan->fused == FUSED_EAGER && task->phase == PHASE_BACKWARD;
+    const bool one_by_one =
+        plan->fused == FUSED_EAGER || (target->routes_eagerly && expert_launches(target, plan, task) > 0);
+    const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
     return issue_s(target, plan, task) * (autograd ? autograd_host_factor : 1);
 }
 
@@ -211,16 +219,18 @@ double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task,
 }
 
 // Counts of tokens are copied to the host, theirs and the other ranks', and it waits (expert_parallel.py,
-// _token_dispatch; Megatron-LM, token_dispatcher.py _maybe_dtoh_and_synchronize). Nothing is queued after them: the
-// device idles until an order of tokens and an exchange are issued.
+// _token_dispatch; Megatron-LM, token_dispatcher.py _maybe_dtoh_and_synchronize, before_ep_alltoall). Tokens are in
+// order by then, and nothing else is queued: the device idles until their exchange is issued. Graphs of whole
+// micro-steps have exchanges that ask the host nothing (HybridEP with num_permuted_tokens, fused_a2a.py).
 enum { READ_BACKS = 2 };
 
 double task_read_back_s(const Target *target, const TrainPlan *plan) {
-    const Task behind[] = {{.kind = TASK_PERMUTE, .phase = PHASE_FORWARD},
-                           {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD}};
-    const double factor = target->runtime.memory_passes > 0 ? 1 : host_factor[plan->fused];
-    const int operations = READ_BACKS + task_kernels(target, plan, &behind[0]) + task_kernels(target, plan, &behind[1]);
-    return target->runtime.host_s_per_op * factor * operations;
+    if (plan_graphed_parts(plan) == 0 && target_cuda_graphs(target, plan)) {
+        return 0;
+    }
+    const Task sent = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .rows = 1};
+    const int operations = READ_BACKS + task_kernels(target, plan, &sent);
+    return target->runtime.host_s_per_op * issue_factor(target, plan, &sent) * operations;
 }
 
 double message_host_s(const CostModel *model, const Mesh *mesh) {

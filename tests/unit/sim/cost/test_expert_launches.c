@@ -65,9 +65,22 @@ Test(expert_launches, are_an_operation_of_the_host_each) {
     cr_expect_eq(counted, 8 + 7);
 }
 
-Test(expert_launches, of_other_frameworks_are_not_counted_here) {
-    const StepProgram program = program_of("torchtitan", DISPATCH_ALLTOALL, false);
-    cr_expect_eq(launches(&program, PHASE_FORWARD) + launches(&program, PHASE_BACKWARD), 0);
+// Forward: counts exchanged 6 and home 4; order 7; sent 6; aligned 16; back in order 1; returned 6; summed 6. Backward:
+// 5, 6, 3, 6 by index, 6, and 12 by index.
+Test(expert_launches, that_nothing_compiles_are_operations_of_pytorch) {
+    const StepProgram apart = program_of("torchtitan", DISPATCH_ALLTOALL, false);
+    cr_expect_eq(launches(&apart, PHASE_FORWARD), 6 + 4 + 7 + 6 + 16 + 1 + 6 + 6);
+    cr_expect_eq(launches(&apart, PHASE_BACKWARD), 5 + 6 + 3 + 6 + 6 + 12);
+    const StepProgram compiled = program_of("torchtitan@head", DISPATCH_ALLTOALL, false);
+    cr_expect_eq(launches(&compiled, PHASE_FORWARD) + launches(&compiled, PHASE_BACKWARD), 0);
+}
+
+// Two copies of counts, which the exchange of tokens follows: two launches of Megatron's, six of an eager framework's.
+Test(expert_launches, behind_the_counts_are_those_of_the_exchange_alone) {
+    const StepProgram engine = program_of("megatron", DISPATCH_ALLTOALL, false);
+    const StepProgram apart = program_of("torchtitan", DISPATCH_ALLTOALL, false);
+    cr_expect_float_eq(task_read_back_s(engine.target, &engine.plan), 4 * engine.target->runtime.host_s_per_op, 1e-12);
+    cr_expect_float_eq(task_read_back_s(apart.target, &apart.plan), 8 * apart.target->runtime.host_s_per_op, 1e-12);
 }
 
 // Three kernels, each way, over rows that are read and written: padded tokens and weights, and results without it.
