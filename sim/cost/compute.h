@@ -49,7 +49,11 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);
 
 // Launches on the way to experts and back (expert_launches.c); 0 = not counted there.
-int expert_launches(const Target *target, const TrainPlan *plan, const Task *task);
+int expert_launches_counted(const Target *target, const TrainPlan *plan, const Task *task);
+static inline int expert_launches(const Target *target, const TrainPlan *plan, const Task *task) {
+    const bool on_way = task->kind >= TASK_ROUTE && task->kind <= TASK_UNPERMUTE_BACKWARD;
+    return on_way || task->kind == TASK_ALL_TO_ALL ? expert_launches_counted(target, plan, task) : 0;
+}
 // Are rows copied to a multiple for the experts' fp8 products, and results back (expert_launches.c)?
 bool expert_pads(const Target *target, const TrainPlan *plan);
 // Calls of the library that a product of experts is made of (host.c); 1 for any other task.

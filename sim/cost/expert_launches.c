@@ -160,7 +160,7 @@ static int kernels_of_engine(const Target *target, const TrainPlan *plan, const 
     return (task->phase == PHASE_BACKWARD ? backward : forward)[dispatch][step] + padding(target, plan, step);
 }
 
-int expert_launches(const Target *target, const TrainPlan *plan, const Task *task) {
+int expert_launches_counted(const Target *target, const TrainPlan *plan, const Task *task) {
     const WayStep step = step_of(task);
     if (step == WAY_NONE) {
         return 0;
