@@ -56,8 +56,9 @@ Status compute_split(const TuneRequest *request, const Prediction *prediction, C
     *split = (ComputeSplit){0};
     const Status status =
         step_lower_stages(&request->model, &prediction->plan, request->target, &scratch, &programs, error);
+    const CostModel seen = cost_of_stages(&cost, programs.of, programs.count, &scratch);
     for (int stage = 0; status == STATUS_OK && stage < programs.count; stage++) {
-        const ComputeSplit here = split_stage(&cost, &programs.of[stage], &scratch);
+        const ComputeSplit here = split_stage(&seen, &programs.of[stage], &scratch);
         *split = total_of(&here) > total_of(split) ? here : *split;
     }
     const double total = total_of(split);

@@ -153,7 +153,7 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     piece->placed = placement_words(plan, per_node);
     add_demand_words(analytic, piece);
     keep_next_gather(&program, piece);
-    memo_add(&analytic->meshes, key, piece, analytic->arena);
+    memo_add(&analytic->times->meshes, key, piece, analytic->arena);
     arena_reset(&analytic->scratch);
     *made = piece;
     return STATUS_OK;
@@ -369,7 +369,7 @@ static Status make_overlap(Analytic *analytic, const TrainPlan *plan, MicroStep 
 
 static Status find_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **found,
                            Error *error) {
-    MicroStep *first = memo_find(&analytic->overlaps, key), *step = first;
+    MicroStep *first = memo_find(&analytic->times->overlaps, key), *step = first;
     while (step && !padded_for(plan, step->units, step->unit_count)) {
         step = step->next;
     }
@@ -379,7 +379,7 @@ static Status find_overlap(Analytic *analytic, const TrainPlan *plan, const Memo
             step->next = first->next;
             first->next = step;
         } else {
-            memo_add(&analytic->overlaps, key, step, analytic->arena);
+            memo_add(&analytic->times->overlaps, key, step, analytic->arena);
         }
     }
     *found = &step->overlap;
@@ -389,12 +389,12 @@ static Status find_overlap(Analytic *analytic, const TrainPlan *plan, const Memo
 static const OverlapContention *contention_of(Analytic *analytic, const Overlap *overlap, const MeshPiece *mesh) {
     const MemoKey key = {
         .words = {(uint64_t)(uintptr_t)overlap, mesh->demand_words[0], mesh->demand_words[1], mesh->demand_words[2]}};
-    OverlapContention *contention = memo_find(&analytic->contentions, &key);
+    OverlapContention *contention = memo_find(&analytic->times->contentions, &key);
     if (!contention) {
         contention = ARENA_NEW(analytic->arena, OverlapContention);
         overlap_contention_make(overlap, &mesh->costs, &analytic->cost.profile->interference, &analytic->fluids,
                                 contention);
-        memo_add(&analytic->contentions, &key, contention, analytic->arena);
+        memo_add(&analytic->times->contentions, &key, contention, analytic->arena);
     }
     return contention;
 }
@@ -468,7 +468,7 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
 static Status time_paired(Analytic *analytic, const TrainPlan *plan, bool alone, Estimate *estimate, Error *error) {
     static const ShardCosts none = {.zero_s = 0};
     const MemoKey key = mesh_key(analytic, plan);
-    MeshPiece *mesh = memo_find(&analytic->meshes, &key);
+    MeshPiece *mesh = memo_find(&analytic->times->meshes, &key);
     if (!mesh) {
         TRY(make_mesh(analytic, plan, &key, &mesh, error));
     }
@@ -566,7 +566,7 @@ Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estima
 }
 
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    analytic_see_world(analytic, plan);
+    analytic_see_chips(analytic, plan);
     return plan_keeps_layers(plan) ? analytic_estimate_partly(analytic, plan, estimate, error)
                                    : analytic_estimate_whole(analytic, plan, estimate, error);
 }

@@ -7,13 +7,23 @@
 #include "sim/analytic/overlap.h"
 #include "sim/analytic/pipeline.h"
 
+// What was timed of plans whose products take as long: they wait for the slowest of their chips.
+typedef struct AnalyticTimes {
+    int world;
+    double chip_factor;
+    Memo meshes, overlaps, contentions;
+    Memo heads;  // of head and loss
+    struct AnalyticTimes *next;
+} AnalyticTimes;
+
 struct Analytic {
     ModelSpec model;
     CostModel cost;
     Arena *arena;
     Arena scratch;
-    int world;  // of the plans whose times the memos hold: products wait for the slowest of its chips
-    Memo meshes, overlaps, contentions, memories;
+    AnalyticTimes *times, *first_times;  // of the plan at hand, of all those seen
+    Memo paces;  // of pipelines of as many ranks already estimated: what a layer takes (stage_bound.c)
+    Memo memories;
     BlockMemo blocks;
     FluidMemo fluids;
     bool no_contention;
@@ -24,16 +34,15 @@ struct Analytic {
     Memo programs;  // in an arena of their own, which is reset once it exceeds PROGRAMS_BYTES
     Arena programs_arena;
     PipelineOrders orders;
-    Memo splits, heads;  // how layers are split over stages; time of head and loss
-    Memo paces;          // of pipelines already estimated: what a layer takes (stage_bound.c)
-    int stage;           // pipeline stage for which pieces are looked up and built
-    double in_flight;    // its micro-steps whose backward has not run yet
-    double unpaired;     // share of its expert exchanges for which ep_overlap finds no partner
+    Memo splits;       // how layers are split over stages
+    int stage;         // pipeline stage for which pieces are looked up and built
+    double in_flight;  // its micro-steps whose backward has not run yet
+    double unpaired;   // share of its expert exchanges for which ep_overlap finds no partner
     EstimateLimits limits;
 };
 
-// Before a time is looked up: times of other numbers of ranks are forgotten.
-void analytic_see_world(Analytic *analytic, const TrainPlan *plan);
+// Before a time is looked up: which times are of such chips.
+void analytic_see_chips(Analytic *analytic, const TrainPlan *plan);
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
 Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

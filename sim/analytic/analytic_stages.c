@@ -142,14 +142,14 @@ static MemoKey head_key(Analytic *analytic, const TrainPlan *plan, TrainPlan *of
 double stage_known_head_s(Analytic *analytic, const TrainPlan *plan) {
     TrainPlan of;
     const MemoKey key = head_key(analytic, plan, &of);
-    const double *known = memo_find(&analytic->heads, &key);
+    const double *known = memo_find(&analytic->times->heads, &key);
     return known ? *known : 0;
 }
 
 static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
     TrainPlan of;
     const MemoKey key = head_key(analytic, plan, &of);
-    double *known = memo_find(&analytic->heads, &key);
+    double *known = memo_find(&analytic->times->heads, &key);
     if (!known) {
         known = ARENA_NEW(analytic->arena, double);
         look_away(analytic);
@@ -158,7 +158,7 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
                                   : time_head(analytic, &of, known, error);
         look_away(analytic);
         TRY(status);
-        memo_add(&analytic->heads, &key, known, analytic->arena);
+        memo_add(&analytic->times->heads, &key, known, analytic->arena);
     }
     *head_s = *known;
     return STATUS_OK;

@@ -59,10 +59,12 @@ typedef struct LayerAlone {
     int32_t layers;  // 0 = not known
     double layer_s;  // in which the device does not wait for its host
     double share;    // of all time
+    double chip_factor;
 } LayerAlone;
 
 typedef struct Pace {
-    double least_s;  // of a layer in any pipeline so far
+    double least_s;      // of a layer in any pipeline so far
+    double chip_factor;  // the largest of their chips
     LayerAlone alone[1 << ANALYTIC_DATA_BITS];
 } Pace;
 
@@ -108,21 +110,32 @@ static Status time_layer_alone(Analytic *analytic, const TrainPlan *plan, const 
     const double pace_s = more.step_s - few.step_s, host_s = fmax(0, more.overhead_s - few.overhead_s);
     *alone = (LayerAlone){.layers = split->layers[STAGE_FULLEST],
                           .layer_s = (pace_s - host_s) / split->layers[STAGE_FULLEST],
-                          .share = 1 - host_s / pace_s};
+                          .share = 1 - host_s / pace_s,
+                          .chip_factor = analytic->cost.chip_factor};
     return STATUS_OK;
+}
+
+static void note_least(const Analytic *analytic, Pace *pace, double layer_s) {
+    pace->least_s = fmin(pace->least_s, layer_s);
+    pace->chip_factor = fmax(pace->chip_factor, analytic->cost.chip_factor);
+}
+
+// What took so long on chips of that factor takes at least so long on the plan's: only products follow the chips.
+static double on_its_chips(const Analytic *analytic, double seconds, double chip_factor) {
+    return seconds * fmin(1, analytic->cost.chip_factor / chip_factor);
 }
 
 Status stage_note_pace(Analytic *analytic, const TrainPlan *plan, const StageSplit *split, double layer_s,
                        Error *error) {
     Pace *pace = take_pace(analytic, plan, false);
     LayerAlone *alone = &pace->alone[analytic_data_bits(plan)];
-    pace->least_s = fmin(pace->least_s, layer_s);
+    note_least(analytic, pace, layer_s);
     if (has_one_pace(analytic, plan, split) && alone->layers < split->layers[STAGE_FULLEST]) {
         TRY(time_layer_alone(analytic, plan, split, alone, error));
     }
     if (plan->recompute == RECOMPUTE_NONE) {
         Pace *kept = take_pace(analytic, plan, true);
-        kept->least_s = fmin(kept->least_s, layer_s);
+        note_least(analytic, kept, layer_s);
         kept->alone[analytic_data_bits(plan)] = *alone;
     }
     return STATUS_OK;
@@ -143,7 +156,9 @@ static bool find_least(Analytic *analytic, const TrainPlan *plan, const StageSpl
     }
     const LayerAlone *alone = &pace->alone[analytic_data_bits(plan)];
     const bool known = has_one_pace(analytic, plan, split) && split->layers[STAGE_FULLEST] <= alone->layers;
-    *layer_s = fmax(PACE_SLACK * pace->least_s, known ? (1 - ROUNDING) * alone->layer_s : 0);
+    const double least_s = on_its_chips(analytic, pace->least_s, pace->chip_factor);
+    const double alone_s = known ? on_its_chips(analytic, alone->layer_s, alone->chip_factor) : 0;
+    *layer_s = fmax(PACE_SLACK * least_s, (1 - ROUNDING) * alone_s);
     *head_s = known && alone->share >= 1 - HOST_NO_MATTER ? alone->share * stage_known_head_s(analytic, plan) : 0;
     return true;
 }
@@ -155,7 +170,7 @@ bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) 
     if (!plan_has_stages(plan) || stage_shape(analytic->cost.target, plan, &shape, &error) != STATUS_OK) {
         return false;
     }
-    analytic_see_world(analytic, plan);
+    analytic_see_chips(analytic, plan);
     const StageSplit *split = stage_split(analytic, plan);
     if (!find_least(analytic, plan, split, &layer_s, &head_s)) {
         return false;

@@ -75,6 +75,16 @@ double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task,
 double slowest_chip_factor(const Accelerator *accelerator, int chips);
 double slowest_chip_sigmas(int chips);
 
+// Stages of a pipeline by load, each with its chips; beyond so many different loads the next ones count as the last.
+enum { STAGE_LOADS = 8 };
+typedef struct StageLoads {
+    double load[STAGE_LOADS], chips[STAGE_LOADS];
+    int count;
+} StageLoads;
+void stage_loads_add(StageLoads *loads, double load, double chips);
+// By how much the pace is slower than that of the heaviest load on chips of the profile.
+double slowest_stage_factor(const Accelerator *accelerator, StageLoads *loads);
+
 // Times a streaming kind's least traffic is moved, and the loss's bytes per logit (traffic.c).
 double traffic_passes(const Target *target, const TrainPlan *plan, const Task *task);
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan, const Task *task);

@@ -65,6 +65,10 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
 
 // What waiting for the slowest chip makes of the time of a product, the same for all products of a program.
 double cost_chip_factor(const CostModel *model, const Mesh *mesh);
+// The same of a pipeline, from what each stage weighs in its compute (split_loads).
+double cost_stages_chip_factor(const CostModel *model, const Mesh *mesh, const double *loads);
+// The model that prices a pipeline's programs, all of them.
+CostModel cost_of_stages(const CostModel *model, const StepProgram *programs, int count, Arena *arena);
 
 // False where the profile has no GEMM rate for the dtype: such a plan costs infinite time and must be refused earlier
 // with a message.

@@ -220,8 +220,9 @@ Status engine_run_stages(const StepPrograms *programs, const CostModel *cost, co
     }
     Arena scratch = {0};
     EngineCosts *costs = ARENA_ARRAY(&scratch, EngineCosts, programs->count);
+    const CostModel seen = cost_of_stages(cost, programs->of, programs->count, &scratch);
     for (int stage = 0; stage < programs->count; stage++) {
-        costs[stage] = (EngineCosts){.tasks = cost_program(cost, &programs->of[stage], &scratch),
+        costs[stage] = (EngineCosts){.tasks = cost_program(&seen, &programs->of[stage], &scratch),
                                      .interference = cost->profile->interference,
                                      .step_fixed_s = cost->target->runtime.step_fixed_s};
     }

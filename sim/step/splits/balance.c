@@ -3,11 +3,12 @@
 // Not weighed: messages, the individual chunks of a stage.
 
 #include <math.h>
+#include <string.h>
 
 #include "sim/model/layer_kinds.h"
 #include "sim/step/splits/split.h"
 
-enum { MOST_PARTS = 512, MOST_LAYERS = 256 };
+enum { MOST_PARTS = SPLIT_MOST_STAGES, MOST_LAYERS = 256 };
 static const double WORTH_IT = 0.97;  // ours: of the slowest stage's time; a search has enough to try
 
 typedef struct Balance {
@@ -28,8 +29,13 @@ static double layer_weight(const ModelSpec *model, const TrainPlan *plan, LayerK
     return (double)read + (double)plan->seq * model->heads * model->head_dim;
 }
 
-static void weigh(const ModelSpec *model, const TrainPlan *plan, Balance *balance) {
+// In the unit of layer_weight: a recomputed layer takes as long as four thirds of it.
+static double head_weight(const ModelSpec *model, const TrainPlan *plan) {
     const double again = plan->recompute == RECOMPUTE_FULL ? 4.0 / 3 : 1;
+    return (double)model->vocab * model->hidden / again;
+}
+
+static void weigh(const ModelSpec *model, const TrainPlan *plan, Balance *balance) {
     double sum = 0, kinds[LAYER_KIND_COUNT];
     for (int i = 0; i < model_run_count(model); i++) {
         const LayerRun run = model_run(model, i);
@@ -45,13 +51,13 @@ static void weigh(const ModelSpec *model, const TrainPlan *plan, Balance *balanc
             balance->all += balance->weight[layer];
         }
     }
-    balance->head = (double)model->vocab * model->hidden / (mean * again);
+    balance->head = head_weight(model, plan) / mean;
 }
 
-static double slowest(const Balance *balance, const TrainPlan *plan) {
+static void load(const Balance *balance, const TrainPlan *plan, double *of_stage) {
     const int32_t stages = mesh_stages(&plan->mesh), parts = plan_all_chunks(plan);
     int32_t counts[MOST_PARTS], layer = 0;
-    double of_stage[MOST_PARTS] = {0}, most = 0;
+    memset(of_stage, 0, (size_t)stages * sizeof *of_stage);
     split_layers(balance->model, balance->target, plan, counts);
     for (int32_t part = 0; part < parts; part++) {
         const bool back = balance->folded && part / stages % 2 == 1;
@@ -61,10 +67,34 @@ static double slowest(const Balance *balance, const TrainPlan *plan) {
         }
         of_stage[stage] += part == parts - 1 ? balance->head : 0;
     }
-    for (int32_t stage = 0; stage < stages; stage++) {
+}
+
+static double slowest(const Balance *balance, const TrainPlan *plan) {
+    double of_stage[MOST_PARTS], most = 0;
+    load(balance, plan, of_stage);
+    for (int32_t stage = 0; stage < mesh_stages(&plan->mesh); stage++) {
         most = fmax(most, of_stage[stage]);
     }
     return most;
+}
+
+bool split_loads(const ModelSpec *model, const Target *target, const TrainPlan *plan, double *of_stage) {
+    if (plan_all_chunks(plan) > MOST_PARTS || model->layers > MOST_LAYERS) {
+        return false;
+    }
+    Balance balance = {.model = model, .target = target, .folded = plan_is_folded(plan)};
+    weigh(model, plan, &balance);
+    load(&balance, plan, of_stage);
+    return true;
+}
+
+double split_load(const ModelSpec *held, const TrainPlan *plan, bool head) {
+    double sum = head ? head_weight(held, plan) : 0;
+    for (int i = 0; i < model_run_count(held); i++) {
+        const LayerRun run = model_run(held, i);
+        sum += run.count * layer_weight(held, plan, run.kind);
+    }
+    return sum;
 }
 
 static bool is_legal(const Balance *balance, const TrainPlan *plan) {

@@ -30,4 +30,12 @@ void split_alone(const ModelSpec *model, TrainPlan *plan);
 // gains less than a few percent over the target's own split.
 bool split_balance(const ModelSpec *model, const Target *target, TrainPlan *plan);
 
+// What each stage's layers, and head and loss, weigh in its compute; only their ratios mean anything. False where a
+// model or a pipeline has more parts than are weighed.
+enum { SPLIT_MOST_STAGES = 512 };
+bool split_loads(const ModelSpec *model, const Target *target, const TrainPlan *plan, double *of_stage);
+
+// The same of one stage, from the model that it holds.
+double split_load(const ModelSpec *held, const TrainPlan *plan, bool head);
+
 void split_evenly(int32_t layers, int32_t chunks, int32_t *counts);  // the remainder goes to the first ones

@@ -112,6 +112,40 @@ Test(cost, the_slowest_of_more_chips_is_slower) {
     cr_assert_float_eq(slowest_chip_factor(&accelerator, 8), 1 / (1 - 0.02 * 1.424), 0.0005);
 }
 
+static double factor_of(double spread, const double *loads, int stages, int chips_of_stage) {
+    const Accelerator accelerator = {.chip_spread = spread};
+    StageLoads by_load = {0};
+    for (int stage = 0; stage < stages; stage++) {
+        stage_loads_add(&by_load, loads[stage], chips_of_stage);
+    }
+    return slowest_stage_factor(&accelerator, &by_load);
+}
+
+// Chips of light stages can be slow without being waited for. Of four stages of two chips, one 10 % heavier than the
+// others and chips of 1 %: a light stage's chip would have to be nine deviations off, so that stage's two count.
+Test(cost, a_pipeline_waits_for_the_chips_of_its_fullest_stages) {
+    const double even[] = {3, 3, 3, 3}, uneven[] = {10, 10, 10, 11}, nearly[] = {100, 100, 100, 101};
+    const Accelerator accelerator = {.chip_spread = 0.01};
+    cr_expect_eq(factor_of(0.01, even, 4, 2), slowest_chip_factor(&accelerator, 8));
+    cr_expect_eq(factor_of(0, uneven, 4, 2), 1);
+    cr_expect_float_eq(factor_of(0.01, uneven, 4, 2), slowest_chip_factor(&accelerator, 2), 0.002);
+    cr_expect_gt(factor_of(0.01, nearly, 4, 2), factor_of(0.01, uneven, 4, 2) + 0.001);
+    cr_expect_lt(factor_of(0.01, nearly, 4, 2), slowest_chip_factor(&accelerator, 8) - 0.001);
+    cr_expect_geq(factor_of(0.03, uneven, 4, 1), 1, "one chip is one of the middle");
+}
+
+// 20 stages of which none is as full as another: more loads than are kept apart.
+Test(cost, many_different_stages_wait_for_no_more_than_equal_ones) {
+    const Accelerator accelerator = {.chip_spread = 0.02};
+    double loads[20];
+    for (int stage = 0; stage < 20; stage++) {
+        loads[stage] = 100 + stage;
+    }
+    const double factor = factor_of(0.02, loads, 20, 8);
+    cr_expect_gt(factor, 1);
+    cr_expect_leq(factor, slowest_chip_factor(&accelerator, 160));
+}
+
 Test(cost, odd_rows_in_memory_are_slow_and_an_odd_number_of_tokens_is_not) {
     const Accelerator h100 = machine_h100().accelerator;
     const GemmShape even = {.m = 4096, .n = 4096, .k = 8192, .output_bytes = 2, .trans_a = true};  // a weight gradient

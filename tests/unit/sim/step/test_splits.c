@@ -151,6 +151,25 @@ Test(splits, the_most_even_split_weighs_the_head) {
     arena_free(&arena);
 }
 
+// The same head on four even stages: 10.24 layers for 8. What a stage's own model says is in the same proportion.
+Test(splits, loads_of_stages_are_those_of_the_models_they_hold) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    const Target *megatron;
+    double loads[MOST];
+    cr_assert_eq(model_find("llama-3-8b", &arena, &model, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    const TrainPlan plan = plan_of(SPLIT_EVEN, 4, 1);
+    cr_assert(split_loads(&model, megatron, &plan, loads));
+    cr_expect_float_eq(loads[3] / loads[0], (8 + 2.24) / 8, 0.002);
+    cr_expect_eq(loads[1], loads[0]);
+    ModelSpec held = model;
+    held.layers = 8;
+    cr_expect_float_eq(split_load(&held, &plan, true) / split_load(&held, &plan, false), loads[3] / loads[0], 1e-9);
+    arena_free(&arena);
+}
+
 // 70 B on 4 stages: 20 layers and a head of 1.2, which a layer less on the last one would make 3 others wait for.
 Test(splits, a_split_that_gains_nothing_is_none) {
     Arena arena = {0};
