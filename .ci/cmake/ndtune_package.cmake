@@ -17,7 +17,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# ndtune starts ranks of its own host by itself, those of several hosts by mpirun.
+# ndtune starts ranks of its own host by itself, those of several hosts by mpirun, whose library they open at run time.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS libdnnl2)  # bf16 on processors opens it at run time
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian_tree.cmake)

@@ -12,10 +12,10 @@
 #include "exec/transport/mpi.h"
 
 #include <malloc.h>
-#include <mpi.h>
 #include <string.h>
 
 #include "exec/transport/host_calls.h"
+#include "exec/transport/mpi_library.h"
 #include "exec/transport/watchdog.h"
 #include "sim/base/integer.h"
 
@@ -49,6 +49,7 @@ typedef struct MpiMember {
 } MpiMember;
 
 struct Transport {
+    MpiLibrary library;
     TransportSetup setup;
     MpiMember *members;
     ProgressRow *row;
@@ -60,10 +61,10 @@ struct Transport {
 
 // ---------------------------------------------------------------------------------------------- open and close
 
-static Status mpi_words(const char *what, int code, Error *error) {
+static Status mpi_words(const Transport *mpi, const char *what, int code, Error *error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
-    MPI_Error_string(code, text, &length);
+    mpi->library.error_string(code, text, &length);
     return error_set(error, STATUS_ENVIRONMENT, "MPI: %s: %s", what, text);
 }
 
@@ -71,7 +72,7 @@ static Status mpi_words(const char *what, int code, Error *error) {
     do {                                                                                                               \
         const int code_ = (call);                                                                                      \
         if (code_ != MPI_SUCCESS) {                                                                                    \
-            return mpi_words(what, code_, error);                                                                      \
+            return mpi_words(mpi, what, code_, error);                                                                 \
         }                                                                                                              \
     } while (0)
 
@@ -87,19 +88,20 @@ static Status library_begin(Transport *mpi, Error *error) {
     const int wanted = mpi->setup.concurrent ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
     int given, rank, world;
     malloc_tune();
-    MPI_TRY(MPI_Init_thread(NULL, NULL, wanted, &given), "start");
+    TRY(mpi_library_open(&mpi->library, error));
+    MPI_TRY(mpi->library.init_thread(NULL, NULL, wanted, &given), "start");
     mpi->begun = true;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    mpi->library.comm_set_errhandler(mpi->library.world, mpi->library.errors_return);
     FAIL_IF(given < wanted, error, STATUS_ENVIRONMENT, "MPI: this library does not serve several threads at a time");
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world);
+    mpi->library.comm_rank(mpi->library.world, &rank);
+    mpi->library.comm_size(mpi->library.world, &world);
     FAIL_IF(world != mesh_world(&mpi->setup.mesh) || rank != mpi->setup.rank, error, STATUS_ENVIRONMENT,
             "MPI started this process as rank %d of %d, the run as rank %d of %d", rank, world, mpi->setup.rank,
             mesh_world(&mpi->setup.mesh));
     return STATUS_OK;
 }
 
-static Status outbox_open(const Communicator *spec, MpiOutbox *box, Arena *arena, Error *error) {
+static Status outbox_open(const Transport *mpi, const Communicator *spec, MpiOutbox *box, Arena *arena, Error *error) {
     const int count = spec->ahead;
     FAIL_IF(spec->message_bytes > (int64_t)PARTS_MOST * MESSAGE_BYTES, error, STATUS_USAGE,
             "transport mpi sends messages of up to %d MiB, lane %s has one of %lld", PARTS_MOST * (MESSAGE_BYTES >> 20),
@@ -109,7 +111,7 @@ static Status outbox_open(const Communicator *spec, MpiOutbox *box, Arena *arena
     box->requests = arena_alloc(arena, (size_t)count * sizeof *box->requests);
     FAIL_IF(!box->places, error, STATUS_ENVIRONMENT, "MPI: no memory for messages of lane %s", spec->name);
     for (int i = 0; i < count * PARTS_MOST; i++) {
-        box->requests[i / PARTS_MOST][i % PARTS_MOST] = MPI_REQUEST_NULL;
+        box->requests[i / PARTS_MOST][i % PARTS_MOST] = mpi->library.no_request;
     }
     return STATUS_OK;
 }
@@ -124,15 +126,15 @@ static Status member_begin(Transport *mpi, int communicator, Arena *arena, Error
     member->index = group.index;
     member->cell = &mpi->row->cells[communicator];
     memcpy(member->ranks, group.ranks, sizeof member->ranks);
-    MPI_TRY(MPI_Comm_split(MPI_COMM_WORLD, group.ranks[0], member->index, &member->group), "make a group");
-    MPI_Comm_set_errhandler(member->group, MPI_ERRORS_RETURN);
+    MPI_TRY(mpi->library.comm_split(mpi->library.world, group.ranks[0], member->index, &member->group), "make a group");
+    mpi->library.comm_set_errhandler(member->group, mpi->library.errors_return);
     member->requests = ARENA_ARRAY(arena, MPI_Request, 2 * (int64_t)member->size);
     if (member->size > 1) {
         member->staging = aligned_alloc(PROGRESS_LINE_BYTES, (size_t)member->size * ROW_BYTES);
         FAIL_IF(!member->staging, error, STATUS_ENVIRONMENT, "MPI: no memory to stage messages");
     }
     const bool sends = spec->link.step != 0 && member->size > 1 && member->index == 0;
-    return sends ? outbox_open(spec, &member->outbox, arena, error) : STATUS_OK;
+    return sends ? outbox_open(mpi, spec, &member->outbox, arena, error) : STATUS_OK;
 }
 
 static Status mpi_open(const TransportSetup *setup, Arena *arena, Transport **transport, Error *error) {
@@ -161,12 +163,12 @@ static void mpi_close(Transport *mpi) {
         free(mpi->members[i].staging);
         MpiOutbox *box = &mpi->members[i].outbox;
         if (box->count > 0) {
-            MPI_Waitall(box->count * PARTS_MOST, box->requests[0], MPI_STATUSES_IGNORE);
+            mpi->library.waitall(box->count * PARTS_MOST, box->requests[0], MPI_STATUSES_IGNORE);
             free(box->places);
         }
     }
     if (mpi->begun && !torn) {
-        MPI_Finalize();
+        mpi->library.finalize();
     }
 }
 
@@ -191,7 +193,7 @@ static Status late(const Transport *mpi, const Waiting *waiting, double waited_s
     for (int half = 0; half < 2 && !*whom && waiting->count > 1; half++) {
         for (int i = 0; i < member->size; i++) {
             int done = 1;
-            MPI_Test(&member->requests[half * member->size + i], &done, MPI_STATUS_IGNORE);
+            mpi->library.test(&member->requests[half * member->size + i], &done, MPI_STATUS_IGNORE);
             if (!done) {
                 snprintf(rank, sizeof rank, "rank %d", member->ranks[i]);
                 progress_list_add(whom, sizeof whom, rank);
@@ -210,7 +212,7 @@ static Status requests_wait(Transport *mpi, const Waiting *waiting, Error *error
     Wait wait = {.lane = mpi->setup.communicators[waiting->call->communicator].name, .limit_s = mpi->setup.timeout_s};
     for (int looks = 1;; looks++) {
         int done = 0;
-        MPI_TRY(MPI_Testall(waiting->count, waiting->requests, &done, MPI_STATUSES_IGNORE), "a message");
+        MPI_TRY(mpi->library.testall(waiting->count, waiting->requests, &done, MPI_STATUSES_IGNORE), "a message");
         if (done) {
             return STATUS_OK;
         }
@@ -252,18 +254,20 @@ static Status exchange(Transport *mpi, const TransportCall *call, const Way *out
     MpiMember *member = &mpi->members[call->communicator];
     for (int i = 0; i < member->size; i++) {
         MPI_Request *request = &member->requests[i];
-        *request = MPI_REQUEST_NULL;
+        *request = mpi->library.no_request;
         if (i != member->index && way_bytes(in, i) > 0) {
-            MPI_TRY(MPI_Irecv(way_at(in, i), way_bytes(in, i), MPI_BYTE, i, member->tag, member->group, request),
+            MPI_TRY(mpi->library.irecv(way_at(in, i), way_bytes(in, i), mpi->library.byte, i, member->tag,
+                                       member->group, request),
                     "receive");
         }
     }
     for (int k = 0; k < member->size; k++) {  // each starts with a different peer: no member is everyone's first
         const int i = (member->index + k) % member->size;
         MPI_Request *request = &member->requests[member->size + i];
-        *request = MPI_REQUEST_NULL;
+        *request = mpi->library.no_request;
         if (i != member->index && way_bytes(out, i) > 0) {
-            MPI_TRY(MPI_Isend(way_at(out, i), way_bytes(out, i), MPI_BYTE, i, member->tag, member->group, request),
+            MPI_TRY(mpi->library.isend(way_at(out, i), way_bytes(out, i), mpi->library.byte, i, member->tag,
+                                       member->group, request),
                     "send");
         }
     }
@@ -373,7 +377,7 @@ static Status all_to_all(Transport *mpi, const TransportCall *call, Error *error
 
 static Status barrier(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
-    MPI_TRY(MPI_Ibarrier(member->group, &member->requests[0]), "barrier");
+    MPI_TRY(mpi->library.ibarrier(member->group, &member->requests[0]), "barrier");
     return members_wait(mpi, call, 1, error);
 }
 
@@ -390,8 +394,8 @@ static Status give(Transport *mpi, const TransportCall *call, Error *error) {
     char *place = box->places + at * mpi->setup.communicators[call->communicator].message_bytes;
     host_copy(place, call->in, call->bytes);
     for (int64_t done = 0, part = 0; done < call->bytes; done += MESSAGE_BYTES, part++) {
-        MPI_TRY(MPI_Isend(place + done, (int)int_min(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 1, member->tag,
-                          member->group, &box->requests[at][part]),
+        MPI_TRY(mpi->library.isend(place + done, (int)int_min(MESSAGE_BYTES, call->bytes - done), mpi->library.byte, 1,
+                                   member->tag, member->group, &box->requests[at][part]),
                 "send");
     }
     return STATUS_OK;
@@ -401,8 +405,8 @@ static Status take(Transport *mpi, const TransportCall *call, Error *error) {
     MpiMember *member = &mpi->members[call->communicator];
     int parts = 0;
     for (int64_t done = 0; done < call->bytes; done += MESSAGE_BYTES, parts++) {
-        MPI_TRY(MPI_Irecv((char *)call->out + done, (int)int_min(MESSAGE_BYTES, call->bytes - done), MPI_BYTE, 0,
-                          member->tag, member->group, &member->arriving[parts]),
+        MPI_TRY(mpi->library.irecv((char *)call->out + done, (int)int_min(MESSAGE_BYTES, call->bytes - done),
+                                   mpi->library.byte, 0, member->tag, member->group, &member->arriving[parts]),
                 "receive");
     }
     return requests_wait(mpi, &(Waiting){call, member->arriving, parts, member->ranks[0]}, error);
@@ -414,7 +418,7 @@ static void messages_move(Transport *mpi) {
         const MpiOutbox *box = &mpi->members[i].outbox;
         int done;
         if (box->count > 0) {
-            MPI_Testall(box->count * PARTS_MOST, box->requests[0], &done, MPI_STATUSES_IGNORE);
+            mpi->library.testall(box->count * PARTS_MOST, box->requests[0], &done, MPI_STATUSES_IGNORE);
         }
     }
 }

@@ -1,0 +1,51 @@
+// Each symbol is a row: its name and its place in the table. The library stays open until the process ends.
+
+#include "exec/transport/mpi_library.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+#define SYMBOL(name, member)                                                                                           \
+    { #name, offsetof(MpiLibrary, member) }
+
+static const struct {
+    const char *name;
+    size_t at;
+} symbols[] = {
+    SYMBOL(MPI_Init_thread, init_thread),
+    SYMBOL(MPI_Finalize, finalize),
+    SYMBOL(MPI_Error_string, error_string),
+    SYMBOL(MPI_Comm_set_errhandler, comm_set_errhandler),
+    SYMBOL(MPI_Comm_rank, comm_rank),
+    SYMBOL(MPI_Comm_size, comm_size),
+    SYMBOL(MPI_Comm_split, comm_split),
+    SYMBOL(MPI_Ibarrier, ibarrier),
+    SYMBOL(MPI_Irecv, irecv),
+    SYMBOL(MPI_Isend, isend),
+    SYMBOL(MPI_Test, test),
+    SYMBOL(MPI_Testall, testall),
+    SYMBOL(MPI_Waitall, waitall),
+    SYMBOL(ompi_mpi_comm_world, world),
+    SYMBOL(ompi_mpi_byte, byte),
+    SYMBOL(ompi_request_null, no_request),
+    SYMBOL(ompi_mpi_errors_return, errors_return),
+};
+
+// The build's own first, which its launcher belongs to; elsewhere the one that this machine has. GLOBAL: components
+// that the library opens look for its symbols.
+Status mpi_library_open(MpiLibrary *library, Error *error) {
+    static const char *const files[] = {NDTUNE_MPI_FOLDER "/libmpi.so.40", "libmpi.so.40"};
+    void *handle = dlopen(files[0], RTLD_NOW | RTLD_GLOBAL);
+    handle = handle ? handle : dlopen(files[1], RTLD_NOW | RTLD_GLOBAL);
+    FAIL_IF(!handle, error, STATUS_ENVIRONMENT,
+            "transport mpi: no %s on this machine (Open MPI: package openmpi-bin, or LD_LIBRARY_PATH to where it is)",
+            files[1]);
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *found = dlsym(handle, symbols[i].name);
+        FAIL_IF(!found, error, STATUS_ENVIRONMENT, "transport mpi: %s has no %s: it is not Open MPI", files[1],
+                symbols[i].name);
+        memcpy((char *)library + symbols[i].at, &found, sizeof found);  // ISO C has no cast to a function pointer
+    }
+    return STATUS_OK;
+}
