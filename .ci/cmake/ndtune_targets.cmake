@@ -96,14 +96,18 @@ function(ndtune_program name)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_axes [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [SERIAL] [WAITS] [MPI] [NEW_SEEDS])
+# What takes long starts first: a program's seconds are the order.
+file(STRINGS ${PROJECT_SOURCE_DIR}/tests/seconds.txt ndtune_test_seconds)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/seconds.txt)
+
+# ndtune_test(test_mesh SOURCES test_mesh.c LIBS sim_axes [RUNS ndtune] [FOREIGN ...] [LABELS long] [TIMEOUT s] [WAITS] [MPI] [NEW_SEEDS])
 # One Criterion executable, one ctest entry. RUNS names programs that the test starts (they are built first and lie in
 # NDTUNE_BIN_DIR); TIMEOUT (60) is what it may take where nothing else runs (the only limit: one of Criterion's own would
-# not know of the sanitizers); SERIAL keeps others away; WAITS: it mostly sleeps and takes one of ctest's places, others
-# two; MPI: Open MPI keeps memory to its end, so leaks are not looked for; NEW_SEEDS: a second, long entry
-# draws cases that nobody has drawn before (tests/support/seed.h). Nothing happens when Criterion is missing.
+# not know of the sanitizers); WAITS: it mostly sleeps and takes one of ctest's places, others two; MPI: Open MPI keeps
+# memory to its end, so leaks are not looked for; NEW_SEEDS: a second, long entry draws cases that nobody has drawn
+# before (tests/support/seed.h). Nothing happens when Criterion is missing.
 function(ndtune_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;WAITS;MPI;NEW_SEEDS" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "WAITS;MPI;NEW_SEEDS" "TIMEOUT" "SOURCES;LIBS;FOREIGN;LABELS;RUNS")
     if(NOT NDTUNE_HAVE_CRITERION)
         return()
     endif()
@@ -138,6 +142,10 @@ function(ndtune_test name)
     if(arg_MPI AND NDTUNE_SANITIZE)
         list(APPEND environment "ASAN_OPTIONS=detect_leaks=0")
     endif()
+    set(seconds 1)
+    if(ndtune_test_seconds MATCHES ";${name} ([0-9]+)")
+        set(seconds ${CMAKE_MATCH_1})
+    endif()
     set(entries ${name})
     if(arg_NEW_SEEDS)
         list(APPEND entries ${name}_new_seeds)
@@ -147,7 +155,7 @@ function(ndtune_test name)
         add_test(NAME ${entry} COMMAND ${name} --verbose=1 --short-filename --ignore-warnings --jobs 1)
         set_tests_properties(${entry} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${limit} SKIP_RETURN_CODE 77
             ENVIRONMENT "${environment}"
-            RUN_SERIAL ${arg_SERIAL} PROCESSORS ${places} COST ${arg_TIMEOUT})  # what may take long starts first
+            PROCESSORS ${places} COST ${seconds})
     endforeach()
     if(arg_NEW_SEEDS)
         set_tests_properties(${name}_new_seeds PROPERTIES LABELS long ENVIRONMENT "${environment};NDTUNE_SEED=new")
