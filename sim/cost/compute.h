@@ -54,6 +54,8 @@ static inline int expert_launches(const Target *target, const TrainPlan *plan, c
     const bool on_way = task->kind >= TASK_ROUTE && task->kind <= TASK_UNPERMUTE_BACKWARD;
     return on_way || task->kind == TASK_ALL_TO_ALL ? expert_launches_counted(target, plan, task) : 0;
 }
+// Those that the device waits for once the host has the counts; 0 = not counted.
+int expert_launches_behind_counts(const Target *target, const TrainPlan *plan);
 // Are rows copied to a multiple for the experts' fp8 products, and results back (expert_launches.c)?
 bool expert_pads(const Target *target, const TrainPlan *plan);
 // Calls of the library that a product of experts is made of (host.c); 1 for any other task.

@@ -4,9 +4,10 @@
 //                            experts (--moe-router-fusion), as in the recipes of Megatron-Bridge and the MoE-ModelZoo:
 //                            Megatron-LM at 9ba248e69c (2026-02-20), transformer/moe/router.py, moe_utils.py,
 //                            token_dispatcher.py and fused_a2a.py; Transformer Engine 2.12, pytorch/triton/
-//                            permutation.py and router.py. Not counted: a router whose parts are not fused (21
-//                            launches more forward), random logits of a benchmark (two), the correction of scores
-//                            (two), the sum of counts over tp and cp (one).
+//                            permutation.py and router.py; deepseek-ai/DeepEP at dd758ca, and its branch hybrid-ep
+//                            at 94a9f8f, csrc/hybrid_ep/executor/executor.cu. Not counted: a router whose parts are
+//                            not fused (21 launches more forward), random logits of a benchmark (two), the
+//                            correction of scores (two), the sum of counts over tp and cp (one).
 //   EXPERTS_WEIGHTED_FP32    operations of PyTorch where nothing compiles them: that target's code at 0691f514f
 //                            (2026-03-12), models/common/moe/moe.py, utils.py and kernels.py, distributed/
 //                            expert_parallel.py. The router is compiled wherever anything is (host.c has it).
@@ -35,12 +36,14 @@ enum {
     ROUTER_BACK = 10,
     // sum over tokens, splits of this rank, a slice of all ranks' counts and three sums of it
     COUNTS = 6,
-    ROW_MAP = 3,       // _row_id_map_pass_1, 2 and 3
-    TOP_K = 2,         // torch.topk: picks, sorts; back: zeros, scatter
-    COUNTS_HOME = 4,   // copies of counts and splits to the host
-    PARTS = 2,         // tokens and their weights are apart
-    SIDES = 2,         // DeepEP: notify (cached where the layout is known) and the kernel itself
-    GATHERED_MAP = 8,  // two slices, counts, copy to the host, weights by masked_select
+    ROW_MAP = 3,          // _row_id_map_pass_1, 2 and 3
+    TOP_K = 2,            // torch.topk: picks, sorts; back: zeros, scatter
+    COUNTS_HOME = 4,      // copies of counts and splits to the host
+    PARTS = 2,            // tokens and their weights are apart
+    SIDES = 2,            // DeepEP: notify (cached where the layout is known) and the kernel itself
+    HYBRID_COUNTS = 3,    // map of all ranks, its metadata, counts padded
+    HYBRID_EXCHANGE = 4,  // flags, ranks in step, the kernel itself, ranks in step
+    GATHERED_MAP = 8,     // two slices, counts, copy to the host, weights by masked_select
 };
 
 static const unsigned char forward[DISPATCH_COUNT][WAY_STEPS] = {
@@ -72,10 +75,10 @@ static const unsigned char forward[DISPATCH_COUNT][WAY_STEPS] = {
     [DISPATCH_HYBRIDEP] = {[WAY_CHOOSE] = ROUTER,
                            [WAY_COUNT] = 1,
                            [WAY_ORDER] = ROW_MAP + 1,
-                           [WAY_SEND] = 1,
-                           [WAY_BY_EXPERT] = 1,
+                           [WAY_SEND] = HYBRID_COUNTS + HYBRID_EXCHANGE,
+                           [WAY_BY_EXPERT] = 2,  // permute, sum of counts
                            [WAY_BY_RANK] = 1,
-                           [WAY_RETURN] = 1,
+                           [WAY_RETURN] = HYBRID_EXCHANGE,
                            [WAY_SUM] = 1},
 };
 
@@ -84,7 +87,7 @@ static const unsigned char backward[DISPATCH_COUNT][WAY_STEPS] = {
     [DISPATCH_ALLTOALL] = {ROUTER_BACK, 1, 1, PARTS, 1, 1, 1, 1},
     [DISPATCH_ALLGATHER] = {ROUTER_BACK, 1, 1, PARTS, 2, 1, 1, 1},
     [DISPATCH_DEEPEP] = {ROUTER_BACK + TOP_K, 1, 1, SIDES, 2, 1, SIDES, 1},
-    [DISPATCH_HYBRIDEP] = {ROUTER_BACK, 1, 1, 1, 1, 1, 1, 1},
+    [DISPATCH_HYBRIDEP] = {ROUTER_BACK, 1, 1, HYBRID_EXCHANGE, 1, 1, HYBRID_EXCHANGE, 1},
 };
 
 enum {
@@ -158,6 +161,15 @@ static WayStep step_of(const Task *task) {
 static int kernels_of_engine(const Target *target, const TrainPlan *plan, const Task *task, WayStep step) {
     const Dispatch dispatch = target_dispatch(target, plan);
     return (task->phase == PHASE_BACKWARD ? backward : forward)[dispatch][step] + padding(target, plan, step);
+}
+
+int expert_launches_behind_counts(const Target *target, const TrainPlan *plan) {
+    static const unsigned char behind[DISPATCH_COUNT] = {[DISPATCH_ALLTOALL] = PARTS,
+                                                         [DISPATCH_ALLGATHER] = 1,
+                                                         [DISPATCH_DEEPEP] = 1,
+                                                         [DISPATCH_HYBRIDEP] = HYBRID_EXCHANGE};
+    const bool engine = target->expert_flavour == EXPERTS_PERMUTE_KERNELS && plan->fused == FUSED_FUSED;
+    return engine ? behind[target_dispatch(target, plan)] : 0;
 }
 
 int expert_launches_counted(const Target *target, const TrainPlan *plan, const Task *task) {

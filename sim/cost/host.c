@@ -229,7 +229,8 @@ double task_read_back_s(const Target *target, const TrainPlan *plan) {
         return 0;
     }
     const Task sent = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .rows = 1};
-    const int operations = READ_BACKS + task_kernels(target, plan, &sent);
+    const int counted = expert_launches_behind_counts(target, plan);
+    const int operations = READ_BACKS + (counted > 0 ? counted : task_kernels(target, plan, &sent));
     return target->runtime.host_s_per_op * issue_factor(target, plan, &sent) * operations;
 }
 

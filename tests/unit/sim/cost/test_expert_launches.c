@@ -51,6 +51,14 @@ Test(expert_launches, of_deepep_are_nineteen_each_way) {
     cr_expect_eq(launches(&program, PHASE_BACKWARD), 10 + 2 + 2 + 1 + 2 + 2);
 }
 
+// Router 6; map, metadata, counts padded 3, flags, kernel and two meetings 4, rows moved and counts summed 2; moved
+// back 1, exchanged 4. Backward: 10, two exchanges of 4 and two orders.
+Test(expert_launches, of_hybridep_are_twenty_each_way) {
+    const StepProgram program = program_of("megatron", DISPATCH_HYBRIDEP, false);
+    cr_expect_eq(launches(&program, PHASE_FORWARD), 6 + 3 + 4 + 2 + 1 + 4);
+    cr_expect_eq(launches(&program, PHASE_BACKWARD), 10 + 4 + 4 + 1 + 1);
+}
+
 Test(expert_launches, are_an_operation_of_the_host_each) {
     const StepProgram program = program_of("megatron", DISPATCH_ALLTOALL, false);
     int counted = 0;
@@ -75,11 +83,14 @@ Test(expert_launches, that_nothing_compiles_are_operations_of_pytorch) {
     cr_expect_eq(launches(&compiled, PHASE_FORWARD) + launches(&compiled, PHASE_BACKWARD), 0);
 }
 
-// Two copies of counts, which the exchange of tokens follows: two launches of Megatron's, six of an eager framework's.
+// Two copies of counts, which the exchange of tokens follows: two launches of Megatron's, HybridEP's kernel between
+// flags and two meetings of its ranks, six of an eager framework's.
 Test(expert_launches, behind_the_counts_are_those_of_the_exchange_alone) {
     const StepProgram engine = program_of("megatron", DISPATCH_ALLTOALL, false);
     const StepProgram apart = program_of("torchtitan", DISPATCH_ALLTOALL, false);
     cr_expect_float_eq(task_read_back_s(engine.target, &engine.plan), 4 * engine.target->runtime.host_s_per_op, 1e-12);
+    const StepProgram hybrid = program_of("megatron", DISPATCH_HYBRIDEP, false);
+    cr_expect_float_eq(task_read_back_s(hybrid.target, &hybrid.plan), 6 * hybrid.target->runtime.host_s_per_op, 1e-12);
     cr_expect_float_eq(task_read_back_s(apart.target, &apart.plan), 8 * apart.target->runtime.host_s_per_op, 1e-12);
 }
 
