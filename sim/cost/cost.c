@@ -305,6 +305,14 @@ double cost_chip_factor(const CostModel *model, const Mesh *mesh) {
                                   : slowest_chip_factor(&model->profile->accelerator, chips_at_once(model, mesh));
 }
 
+// Attention as separate operations streams beside its products, and traffic is not slower on slow chips; a kernel of
+// its own hides its traffic.
+static double attention_on_slowest(const StepProgram *program, const KernelTime *time, double chip_factor) {
+    const bool apart = program->plan.attention == ATTENTION_EAGER || program->target->reference_attention;
+    const double streamed_s = apart ? time->memory_s : 0;
+    return streamed_s + (time->seconds - streamed_s) * chip_factor;
+}
+
 static TaskCost compute_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     if (touches_host(program, task)) {
         return host_task_cost(model, program, task);
@@ -320,7 +328,7 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
         algorithm = "tile";
     } else if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
         time = attention_task_time(accelerator, program, task);
-        time.seconds *= cost_chip_factor(model, &program->plan.mesh);
+        time.seconds = attention_on_slowest(program, &time, cost_chip_factor(model, &program->plan.mesh));
         algorithm = attention_names[program->plan.attention];
     } else {
         const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
