@@ -49,11 +49,7 @@ const char *const pp_schedule_names[PP_SCHEDULE_COUNT] = {[PP_1F1B] = "1f1b",
                                                           [PP_ZBV] = "zbv",
                                                           [PP_DUALPIPEV] = "dualpipev",
                                                           [PP_FILE] = "file"};
-const char *const pp_split_names[SPLIT_COUNT] = {[SPLIT_TARGET] = "target",
-                                                 [SPLIT_EVEN] = "even",
-                                                 [SPLIT_WEIGHTED] = "weighted",
-                                                 [SPLIT_ENDS] = "ends",
-                                                 [SPLIT_CHUNKS] = "chunks"};
+const char *const pp_split_names[SPLIT_COUNT] = {"target", "even", "weighted", "ends", "chunks"};
 const char *const loss_form_names[LOSS_FORM_COUNT] = {"target", "whole", "chunked", "fused", "in-place", "one-copy"};
 #define PARTS(end) "attn" end, "mlp" end, "attn+mlp" end
 #define OF_LAYERS [CUDA_GRAPHS_LAYERS] = "layers", PARTS(""), "router", PARTS("+router")
@@ -441,7 +437,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                             "parameters are updated as soon as their gradient is there, which is then "
                                             "freed: no accumulation and no clipping by the norm of all gradients"}},
     [PLAN_FP8_PARAMETERS] = {"fp8_parameters", .label = "fp8 parameters", FLAG(fp8_parameters), WORDS(tp_overlap_names),
-                             .json_bool = true, .matters = is_fp8, .scope = PLAN_OF_SHAPE,
+                             .json_bool = true, .matters = is_fp8, .scope = PLAN_OF_SHAPE, .column = "fp8_parameters",
+                             .column_is_number = true,
                              .option = {"fp8-parameters", "off|on", NULL, "off",
                                         "weights that products read in fp8 are kept in fp8 alone, and gathered so "
                                         "behind the update; never tried by itself"}},

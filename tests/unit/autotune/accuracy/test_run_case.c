@@ -346,6 +346,23 @@ Test(run_case, recipes_of_megatron_fsdp_shard_weights_in_fp8) {
     cr_expect_not(target_keeps_fp8_weights("megatron@fsdp", 3, "tensorwise", "2025-01-01"));
 }
 
+// What a row says counts, whatever the date makes likely.
+static bool says_fp8_weights(const char *said, const char *date) {
+    const char *text = arena_format(&arena,
+                                    "id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
+                                    "cp,tp,seq_len,micro_batch,zero,dtype,fp8_recipe,fp8_parameters\n"
+                                    "a,%s,m,32,4096,32,11008,32000,dgx-h100,megatron,1,8,1,1,4096,1,1,fp8,delayed,%s\n",
+                                    date, said);
+    return plan_of(text).fp8_parameters;
+}
+
+Test(run_case, a_row_says_whether_weights_are_kept_in_fp8) {
+    cr_expect(says_fp8_weights("1", "2024-06-01"));
+    cr_expect_not(says_fp8_weights("0", "2026-02-01"));
+    cr_expect(says_fp8_weights("", "2026-02-01"));
+    cr_expect_not(says_fp8_weights("", "2024-06-01"));
+}
+
 static bool may_keep_experts_in_fp8(const char *recipe, int ep) {
     const char *text = arena_format(&arena,
                                     "id,date,model,layers,hidden,heads,ffn,vocab,experts,topk,moe_ffn,cluster,target,"
