@@ -97,7 +97,8 @@ static void add_demand_words(Analytic *analytic, MeshPiece *piece) {
     }
 }
 
-// The exposed part of a gather that overlaps the next forward depends on the micro-batch, which a mesh does not say.
+// The exposed part of a gather that overlaps the next forward depends on the micro-batch and on a pipeline's chunks,
+// which a mesh does not say.
 static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
     for (int32_t i = 0; i < program->task_count && program->target->runtime.gathers_beside_forward; i++) {
         const Task *task = &program->tasks[i];
@@ -110,7 +111,7 @@ static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
     }
 }
 
-// The mesh's costs as they are with the plan's micro-batch.
+// The mesh's costs as they are with the plan's micro-batch and chunks.
 static const ShardCosts *costs_of(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *piece,
                                   ShardCosts *room) {
     if (piece->next_gather.payload_bytes == 0) {
@@ -118,7 +119,7 @@ static const ShardCosts *costs_of(const Analytic *analytic, const TrainPlan *pla
     }
     Group gathering = piece->gathering;
     const StepProgram program = {.model = analytic->model,
-                                 .plan = *plan,
+                                 .plan = analytic->pipeline ? *analytic->pipeline : *plan,
                                  .target = analytic->cost.target,
                                  .groups = &gathering,
                                  .group_count = 1,

@@ -34,10 +34,11 @@ struct Analytic {
     Memo programs;  // in an arena of their own, which is reset once it exceeds PROGRAMS_BYTES
     Arena programs_arena;
     PipelineOrders orders;
-    Memo splits;       // how layers are split over stages
-    int stage;         // pipeline stage for which pieces are looked up and built
-    double in_flight;  // its micro-steps whose backward has not run yet
-    double unpaired;   // share of its expert exchanges for which ep_overlap finds no partner
+    Memo splits;                // how layers are split over stages
+    int stage;                  // pipeline stage for which pieces are looked up and built
+    double in_flight;           // its micro-steps whose backward has not run yet
+    double unpaired;            // share of its expert exchanges for which ep_overlap finds no partner
+    const TrainPlan *pipeline;  // whose stage is timed; NULL: a plan without stages
     EstimateLimits limits;
 };
 

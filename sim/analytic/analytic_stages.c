@@ -350,7 +350,9 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     StageTimes fullest;
     double head_s, dense_s;
     analytic->unpaired = cost_unpaired_share(plan);
+    analytic->pipeline = plan;
     const Status status = time_stages(analytic, plan, shape, split, &head_s, &fullest, &dense_s, error);
+    analytic->pipeline = NULL;
     look_away(analytic);
     TRY(status);
     const double each_s = layer_s(split, &fullest, head_s);

@@ -8,15 +8,13 @@
 
 #include "sim/cost/buckets.h"
 #include "sim/cost/compute.h"
+#include "sim/cost/gathers.h"
 
 // How the target's loss traffic splits over the three loss tasks: each reads the logits, the last also writes them.
 static const double loss_max_share = 0.25, loss_sum_share = 0.25, loss_gradient_share = 0.5;
 
 // Eager merge of a ring block: fp32 partial and result read, result written (sim/SOURCES.md P7).
 static const double eager_merge_bytes = 12;
-
-// Of a gather that forward hides: the first layer's, of 32 to 80.
-static const double least_open = 0.02;
 
 static double clamp_share(double share) {
     return share > 0 ? fmin(share, 1) : 0;  // not a number (infinite time): 0
@@ -389,40 +387,6 @@ static double exposed_share(const CostModel *model, const StepProgram *program, 
     return overlaps ? model->target->tp_overlap_exposed : 1;
 }
 
-static bool gathers_layer(const Task *task) {
-    return task->kind == TASK_ALL_GATHER && task->lane == LANE_AG && task->unit == UNIT_LAYER;
-}
-
-// Of a number in a collective's payload: weights that are kept in 8 bits, or 4 and scales of 16, are gathered so.
-static double number_bytes(const StepProgram *program, const Task *task) {
-    const TrainPlan *plan = &program->plan;
-    const bool kept = gathers_layer(task) && plan->fp8_parameters && plan->fp8_recipe != FP8_MX;
-    return !kept ? dtype_bytes(task->dtype) : plan->fp8_recipe == FP8_NVFP4 ? 9.0 / 16 : 1;
-}
-
-// Of its payload, what a collective sends: stage 3 may gather weights of layers as products read them, where one scale
-// is enough for both layouts.
-static double sent_share(const CostModel *model, const StepProgram *program, const Task *task) {
-    const TrainPlan *plan = &program->plan;
-    const bool one_scale = plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED;
-    const bool in_fp8 = gathers_layer(task) && plan->zero == 3 && plan->precision == DTYPE_FP8 && one_scale;
-    return in_fp8 && model->target->runtime.gathers_fp8 ? 1.0 / dtype_bytes(task->dtype) : 1;
-}
-
-// Updated weights of a layer that the next step gathers during its forward pass: what that pass, at the rate of its
-// products alone, does not hide. A gather is as long as the layer before it, so the first is exposed.
-static double beside_forward_s(const CostModel *model, const StepProgram *program, const Task *task) {
-    const bool next_step = task->kind == TASK_ALL_GATHER && task->phase == PHASE_OPTIMIZER && task->unit == UNIT_LAYER;
-    if (!model->target->runtime.gathers_beside_forward || !next_step ||
-        target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_OFF) {  // the one needs the other
-        return 0;
-    }
-    const TrainPlan *plan = &program->plan;
-    const double tokens = (double)plan_local_tokens(plan);
-    const double weights = (double)task->payload_bytes / number_bytes(program, task);
-    return 2 * weights * tokens / model->profile->accelerator.gemm[plan->precision].sustained_flop_per_s;
-}
-
 // Functional collectives gather and scatter the first dimension: along the sequence a copy puts the parts in order.
 static double tp_copy_s(const CostModel *model, const Task *task) {
     const bool copies = model->target->tp_copies && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE;
@@ -463,15 +427,15 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         mesh_group_placement(mesh, program->groups[task->group].axes, cost_ranks_per_node(profile, mesh));
     merge_visits(program, task, &placement);
     TaskCost cost = {.algorithm = "none"};
-    const double share = sent_share(model, program, task);
+    const double share = gather_sent_share(model, program, task);
     const double payload = (double)task->payload_bytes * share;
     const CollectiveKind kind = collective_kind(model, program, task);
     const CollectiveCost alone = cost_collective(profile, kind, &placement, payload, &cost.algorithm);
     if (alone.seconds > 0) {
-        const double number = number_bytes(program, task) * share;
+        const double number = gather_number_bytes(program, task) * share;
         const double bucketed =
             buckets_collective_s(model, program, task, &(BucketCall){kind, &placement, payload, number, alone.seconds});
-        const double in_the_open = fmax(least_open * bucketed, bucketed - beside_forward_s(model, program, task));
+        const double in_the_open = gather_open_s(model, program, task, bucketed);
         cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task) *
                        (1 + model->target->runtime.collective_share);
         cost.seconds += buckets_copies_s(model, program, task);

@@ -1,0 +1,47 @@
+// Gathers of weights: the bytes of a number in them, and what forward shows of those behind the update.
+
+#include "sim/cost/gathers.h"
+
+#include <math.h>
+
+#include "sim/frameworks/pp_groups.h"
+
+// Of a gather that forward hides: the first layer's, of 32 to 80.
+static const double least_open = 0.02;
+
+static bool gathers_layer(const Task *task) {
+    return task->kind == TASK_ALL_GATHER && task->lane == LANE_AG && task->unit == UNIT_LAYER;
+}
+
+double gather_number_bytes(const StepProgram *program, const Task *task) {
+    const TrainPlan *plan = &program->plan;
+    const bool kept = gathers_layer(task) && plan->fp8_parameters && plan->fp8_recipe != FP8_MX;
+    return !kept ? dtype_bytes(task->dtype) : plan->fp8_recipe == FP8_NVFP4 ? 9.0 / 16 : 1;
+}
+
+double gather_sent_share(const CostModel *model, const StepProgram *program, const Task *task) {
+    const TrainPlan *plan = &program->plan;
+    const bool one_scale = plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED;
+    const bool in_fp8 = gathers_layer(task) && plan->zero == 3 && plan->precision == DTYPE_FP8 && one_scale;
+    return in_fp8 && model->target->runtime.gathers_fp8 ? 1.0 / dtype_bytes(task->dtype) : 1;
+}
+
+static bool gathers_beside_forward(const CostModel *model, const StepProgram *program, const Task *task) {
+    return model->target->runtime.gathers_beside_forward && task->kind == TASK_ALL_GATHER &&
+           task->phase == PHASE_OPTIMIZER && task->unit == UNIT_LAYER &&
+           target_reduce_overlap(program->target, &program->plan) != REDUCE_OVERLAP_OFF;  // the one needs the other
+}
+
+double gather_open_s(const CostModel *model, const StepProgram *program, const Task *task, double seconds) {
+    if (!gathers_beside_forward(model, program, task)) {
+        return seconds;
+    }
+    const TrainPlan *plan = &program->plan;
+    const double weights = (double)task->payload_bytes / gather_number_bytes(program, task);
+    const double micro_step_s = 2 * weights * (double)plan_local_tokens(plan) /
+                                model->profile->accelerator.gemm[plan->precision].sustained_flop_per_s;
+    const double first = fmax(0, seconds - micro_step_s);
+    const int chunks = plan_chunks(plan), group = chunks > 1 ? target_pp_group(model->target, plan) : 1;
+    const double later = fmax(0, seconds - group * micro_step_s);
+    return fmax(least_open * seconds, later + (first - later) / chunks);
+}
