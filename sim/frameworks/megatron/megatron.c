@@ -288,7 +288,7 @@ static const LogPattern logs[] = {
 
 static const MeasuredChip measured[] = {
     {"A100-SXM4-80GB", 23, 64, 0.077, -0.077},
-    {"V100-SXM2-32GB", 34, 32, 0.033, -0.02},
+    {"V100-SXM2-32GB", 34, 32, 0.041, -0.027},
     {"H100-SXM5-80GB", 28, 512, 0.027, -0.015},
     {"A800-SXM4-80GB", 6, 8, 0.022, -0.015},
     {0},
