@@ -286,15 +286,13 @@ static void choose_sharding(const RunRow *row, const Target *target, TrainPlan *
     }
 }
 
-// Megatron-Bridge's recipe of one scale for 32 elements sets fp8_param_gather as well (bf16_with_mxfp8_mixed
-// of its training/mixed_precision.py); of blocks it does not.
+// Of rows that do not say it. Megatron-Bridge's recipe of one scale for 32 elements sets fp8_param_gather as well
+// (bf16_with_mxfp8_mixed of its training/mixed_precision.py); of blocks it does not.
 static bool keeps_fp8_parameters(const RunRow *row, const TuneRequest *request, const TrainPlan *plan) {
-    if (row->plan_number[PLAN_FP8_PARAMETERS] != RUN_UNKNOWN) {
-        return row->plan_number[PLAN_FP8_PARAMETERS] > 0;
-    }
     const bool kept =
         plan->fp8_recipe == FP8_TENSORWISE || plan->fp8_recipe == FP8_DELAYED || plan->fp8_recipe == FP8_MX;
-    return row_is_fp8_recipe(row, request->target) && kept && (plan->zero == 1 || plan->zero == 3) &&
+    const bool unsaid = row->plan_number[PLAN_FP8_PARAMETERS] == RUN_UNKNOWN;
+    return unsaid && row_is_fp8_recipe(row, request->target) && kept && (plan->zero == 1 || plan->zero == 3) &&
            !plan->bf16_master && (request->target->fp8_parameters & FP8_BIT(plan->fp8_recipe)) != 0;
 }
 
@@ -309,9 +307,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
         return reason;
     }
     choose_sharding(row, request->target, plan);
-    if (row->plan_number[PLAN_FP8_PARAMETERS] == RUN_UNKNOWN) {
-        plan->fp8_parameters = request->model.experts.count == 0 && keeps_fp8_parameters(row, request, plan);
-    }
+    plan->fp8_parameters |= request->model.experts.count == 0 && keeps_fp8_parameters(row, request, plan);
     if (row_lacks_sp(row) && request->target->sp_switch && plan->precision != DTYPE_FP8) {
         plan->sequence_parallel = SEQUENCE_PARALLEL_OFF;
     }
