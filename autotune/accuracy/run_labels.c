@@ -66,6 +66,33 @@ bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainP
            row->date[0] != '\0' && strcmp(row->date, current_scales_since) < 0;
 }
 
+// Blackwell's attention of 2025: NVIDIA's containers have cuDNN 9.13 and before until Megatron-Bridge's is built on
+// PyTorch 25.11 (its b54b725d2 of 2026-01-07; v0.2.2 of two days later has 25.09 still; MLPerf's installs 9.13.1). In
+// one benchmark 9.17 takes 0.81 to 0.91 of its time (profiles, cudnn-913).
+static const char new_cudnn_since[] = "2026-01-07", old_cudnn[] = "-913";
+
+// Rows of its archive are dated by the archive's commit and name their release: 25.09 and 25.11 are of that container.
+static bool ran_old_cudnn(const RunRow *row) {
+    return (row->date[0] != '\0' && strcmp(row->date, new_cudnn_since) < 0) ||
+           (is_of_bridge(row) && row_cites(row, "[25."));
+}
+
+void row_take_cudnn(const RunRow *row, Accelerator *accelerator) {
+    AttentionRate *rates = accelerator->attention;
+    for (int i = 0; i < accelerator->attention_count && ran_old_cudnn(row); i++) {
+        const char *end = strstr(rates[i].kernel, old_cudnn);
+        const size_t length = end ? (size_t)(end - rates[i].kernel) : 0;
+        for (int k = 0; k < accelerator->attention_count && end; k++) {
+            if (strlen(rates[k].kernel) == length && strncmp(rates[k].kernel, rates[i].kernel, length) == 0 &&
+                rates[k].head_dim == rates[i].head_dim) {
+                const AttentionRate newer = rates[k];
+                rates[k] = rates[i];
+                memcpy(rates[k].kernel, newer.kernel, sizeof newer.kernel);
+            }
+        }
+    }
+}
+
 // Since that month's container Megatron-Bridge's recipes of experts in mxfp8 on racks of GB200 and GB300 capture whole
 // micro-steps (cuda_graph_impl full_iteration: scripts/performance/configs at 693ad1b0c, perf_recipes of v0.6.0), which
 // its tables do not print; what they captured before is in the column.

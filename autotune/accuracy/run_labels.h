@@ -3,6 +3,7 @@
 #pragma once
 
 #include "autotune/accuracy/run_file.h"
+#include "sim/cluster/cluster.h"
 #include "sim/frameworks/target.h"
 #include "sim/plan/plan.h"
 
@@ -24,3 +25,4 @@ bool row_has_recipe_loss(const RunRow *row, const Target *target, const TrainPla
 bool row_has_test_loss(const RunRow *row, const Target *target);
 bool row_records_streams(const RunRow *row);
 bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan);
+void row_take_cudnn(const RunRow *row, Accelerator *accelerator);

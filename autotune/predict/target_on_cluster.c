@@ -32,8 +32,21 @@ static const char *evidence(const ClusterProfile *cluster, Arena *arena) {
 // its pytorch/cpp_extensions/gemm.py).
 static const double old_blas_workspace_bytes = 8519680, old_engine_workspace_bytes = 4194304;
 
+// Transformer Engine makes no second layout of a tensor with one scale on compute capability 10 (v2.8,
+// nvte_is_non_tn_fp8_gemm_supported of common/transformer_engine.cpp; pytorch/csrc/quantizer.cpp): the chips that
+// multiply nvfp4.
+static bool needs_one_layout(const Target *target, const Accelerator *chip) {
+    return target->fp8_flavour == FP8_TRANSFORMER_ENGINE && chip->gemm[DTYPE_NVFP4].burst_flop_per_s > 0;
+}
+
 static const Target *on_chip(const Target *target, const Accelerator *chip, Arena *arena) {
     const TargetRuntime *usual = &target->runtime;
+    if (needs_one_layout(target, chip)) {
+        Target *changed = ARENA_NEW(arena, Target);
+        *changed = *target;
+        changed->runtime.fp8_one_layout = true;
+        return changed;
+    }
     if (chip->gemm[DTYPE_FP8].burst_flop_per_s > 0 || runtime_workspace_bytes(usual) <= 0) {
         return target;
     }

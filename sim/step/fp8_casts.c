@@ -41,10 +41,17 @@ static const CastBytes cast_bytes[FP8_RECIPE_COUNT][GEMM_ROLE_COUNT] = {
 // accounting; the triton kernels of its nvfp4_training, which read the maximum first).
 static const CastBytes mx_bytes = {3, 3, 0}, nvfp4_bytes = {4.5625, 4.5625, 0};  // x and w, dy and w, dy and x
 
+// Without a second layout of anything.
+static const CastBytes one_layout_bytes[FP8_RECIPE_COUNT][GEMM_ROLE_COUNT] = {
+    [FP8_TENSORWISE] = {{5, 5, 0}, {5, 0, 0}, {0, 0, 0}},
+    [FP8_DELAYED] = {{3, 3, 0}, {3, 0, 0}, {0, 0, 0}},
+};
+
 static const CastBytes *bytes_of(const Lowering *lowering, GemmRole role) {
     const Fp8Recipe recipe = lowering->plan->fp8_recipe;
     const bool apart = lowering->fp8 == FP8_TORCHAO;
-    return apart && recipe == FP8_MX      ? &mx_bytes
+    return fp8_has_one_layout(lowering)   ? &one_layout_bytes[recipe][role]
+           : apart && recipe == FP8_MX    ? &mx_bytes
            : apart && recipe == FP8_NVFP4 ? &nvfp4_bytes
                                           : &cast_bytes[recipe][role];
 }
@@ -84,7 +91,7 @@ static double saved_input_bytes(const Lowering *lowering, GemmRole role, const O
     if (!fp8_saves_inputs(lowering) || !is_cast(lowering, x)) {
         return 0;
     }
-    const int turn = casts_both_at_once(lowering) ? 0 : TURN_BYTES;
+    const int turn = casts_both_at_once(lowering) || fp8_has_one_layout(lowering) ? 0 : TURN_BYTES;
     const double read = casts_both_at_once(lowering) ? bytes_of(lowering, GEMM_FORWARD)->a : READ_BYTES;
     return (role == GEMM_WEIGHT_GRADIENT     ? turn
             : is_cast_by_reader(lowering, x) ? read
@@ -108,5 +115,6 @@ int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole 
 
 // Expert rows: saved in fp8 by the product that reads them (Transformer Engine, GroupedLinear).
 double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role) {
-    return role == GEMM_WEIGHT_GRADIENT ? (casts_both_at_once(lowering) ? 0 : TURN_BYTES) : bytes_of(lowering, role)->a;
+    const bool turns = !casts_both_at_once(lowering) && !fp8_has_one_layout(lowering);
+    return role == GEMM_WEIGHT_GRADIENT ? (turns ? TURN_BYTES : 0) : bytes_of(lowering, role)->a;
 }

@@ -17,7 +17,7 @@
 // for nvfp4 (NVFP4Quantizer, with_amax_reduction). Delayed scales are all reduced together after forward and after
 // backward. Traffic of casts before GEMMs: fp8_casts.c. Not modelled: the first projection of layer 0, which may be
 // left in bf16; reductions of scales of operands that no tp rank gathers; the pass over updated weights that finds
-// their maxima; that Blackwell's tensor cores need no transposed copy.
+// their maxima. Blackwell's tensor cores need no transposed copy of what has one scale.
 
 #include <string.h>
 
@@ -56,6 +56,12 @@ int64_t fp8_gathered_bytes(const Lowering *lowering, int64_t elements, bool grad
 
 static bool copies_weights(const Lowering *lowering) {
     return lowering->fp8 == FP8_TRANSFORMER_ENGINE;
+}
+
+bool fp8_has_one_layout(const Lowering *lowering) {
+    const Fp8Recipe recipe = lowering->plan->fp8_recipe;
+    return lowering->target->runtime.fp8_one_layout && copies_weights(lowering) &&
+           (recipe == FP8_TENSORWISE || recipe == FP8_DELAYED);
 }
 
 bool fp8_keeps_parameters(const Lowering *lowering) {
@@ -182,14 +188,14 @@ int64_t gathered_elements(const Lowering *lowering, int u) {
     return (bytes + grain - 1) / grain * grain;
 }
 
-// Transformer Engine's copies of a layer's matrices, the second one transposed: the only one where the weights are
-// themselves the first.
+// Transformer Engine's copies of a layer's matrices, the second one transposed, where products need it: the only one
+// where the weights are themselves the first. Experts' are taken to have both.
 void fp8_choose_weights(Lowering *lowering) {
     lowering->fp8_weights = lowering->fp8_experts = -1;
     lowering->weight_scales = -1;
     const int32_t layers = lowering->units[UNIT_LAYER].instances;
-    if (copies_weights(lowering)) {
-        const int copies = fp8_keeps_parameters(lowering) ? 1 : 2;
+    const int copies = (fp8_has_one_layout(lowering) ? 1 : 2) - (fp8_keeps_parameters(lowering) ? 1 : 0);
+    if (copies_weights(lowering) && copies > 0) {
         const bool transient = shards_parameters(lowering);
         lowering->fp8_weights =
             lowering_tensor(lowering, "layer fp8 weights", transient ? ROLE_GATHERED : ROLE_PARAMETER, DTYPE_FP8,
@@ -225,9 +231,9 @@ OpRef fp8_weight_slice(const Lowering *lowering, const char *first, const char *
         ref.bytes = whole.bytes;
         return ref;
     }
-    ref.offset_bytes =
-        fp8_stored_bytes(lowering, whole.offset_bytes / lowering->dims.element - vector_elements(lowering) +
-                                       (transposed ? fp8_matrix_elements(lowering) : 0));
+    ref.offset_bytes = fp8_stored_bytes(
+        lowering, whole.offset_bytes / lowering->dims.element - vector_elements(lowering) +
+                      (transposed && !fp8_has_one_layout(lowering) ? fp8_matrix_elements(lowering) : 0));
     ref.bytes = fp8_stored_bytes(lowering, whole.bytes / lowering->dims.element);
     return ref;
 }
@@ -286,7 +292,7 @@ void lower_fp8_weights(Lowering *lowering) {
 }
 
 void lower_fp8_backward_weights(Lowering *lowering) {
-    if (shards_parameters(lowering)) {
+    if (shards_parameters(lowering) && lowering->fp8_weights >= 0) {
         transpose_matrices(lowering, SECTION_LAYER_BACKWARD);
     }
 }

@@ -209,6 +209,7 @@ Dtype fp8_product_dtype(const Lowering *lowering, GemmRole role);
 // Bytes moved by casting a GEMM's operands; its three operands as in add_gemm (fp8_casts.c).
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc);
 double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of expert rows
+bool fp8_has_one_layout(const Lowering *lowering);                    // of a tensor in fp8, which all products read
 void lower_fp8_weights(Lowering *lowering);
 void lower_fp8_backward_weights(Lowering *lowering);  // ahead of a layer's backward
 void lower_fp8_begin(Lowering *lowering);
