@@ -317,7 +317,8 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                         "auto; predict, run, preflight: the target's own",
                                         "gradients are reduced beside backward (on), or kernels wait for them (off); "
                                         "auto tries what the target has, target is its own",
-                                        RUNS}},
+                                        RUNS},
+                             .column = "reduce_overlap"},
     [PLAN_LOSS] = {"loss_form", "loss", "loss", AT(loss), WORDS(loss_form_names), .scope = PLAN_OF_SHAPE,
                    .searched = true,
                    .option = {"loss", "auto|target|whole|chunked|fused|in-place|one-copy", NULL,

@@ -14,15 +14,19 @@ static void forget(void) {
 
 TestSuite(run_labels, .fini = forget);
 
-// A row of `cluster` with a date and what it is cited from.
-static RunCase case_of(const char *cluster, const char *target, const char *date, const char *locator) {
-    const char *columns = arena_format(&arena, "%.*s,date,source_locator\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER);
+// A row of `cluster` with more columns.
+static RunCase case_with(const char *cluster, const char *target, const char *names, const char *values) {
+    const char *columns = arena_format(&arena, "%.*s,%s\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER, names);
     const char *line = run_line(&arena, (RunLine){.cluster = cluster, .target = target, .step_time_s = 1});
-    const RunFile file = run_file_of(
-        &arena, arena_format(&arena, "%s%.*s,%s,%s\n", columns, (int)strlen(line) - 1, line, date, locator));
+    const RunFile file =
+        run_file_of(&arena, arena_format(&arena, "%s%.*s,%s\n", columns, (int)strlen(line) - 1, line, values));
     RunCase run;
     run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
     return run;
+}
+
+static RunCase case_of(const char *cluster, const char *target, const char *date, const char *locator) {
+    return case_with(cluster, target, "date,source_locator", arena_format(&arena, "%s,%s", date, locator));
 }
 
 static double forward_ramp(const Accelerator *accelerator) {
@@ -59,4 +63,10 @@ Test(run_labels, fp8_of_one_scale_has_one_layout_on_blackwell_only) {
     cr_expect_not(case_of("dgx-h100", "megatron", "", "").request.target->runtime.fp8_one_layout);
     cr_expect_not(case_of("dgx-b200", "torchtitan", "", "").request.target->runtime.fp8_one_layout,
                   "torchao makes both");
+}
+
+// Megatron-LM's own scripts overlap only what they ask for (--overlap-grad-reduce), exports and recipes all.
+Test(run_labels, gradients_are_reduced_behind_backward_where_the_row_says_so) {
+    cr_expect_eq(case_with("dgx-b200", "megatron", "reduce_overlap", "off").plan.reduce_overlap, REDUCE_OVERLAP_OFF);
+    cr_expect_eq(case_with("dgx-b200", "megatron", "reduce_overlap", "").plan.reduce_overlap, REDUCE_OVERLAP_TARGET);
 }
