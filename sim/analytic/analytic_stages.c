@@ -229,9 +229,11 @@ static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const 
     return shape->chunks == 1 ? 0 : 2 * (plan->p2p_waits ? message->seconds : message->slowed_s);
 }
 
-// While a stage waits for others its host goes on issuing, unless messages stop it: the device has not to wait then.
+// While a stage waits for others its host goes on issuing, unless it waits itself: the device has not to wait then.
 static double device_share(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
-    return target_stops_host(analytic->cost.target, plan) ? 1 : 1 - fullest->host_s / fullest->pace_s;
+    const bool waits =
+        target_stops_host(analytic->cost.target, plan) || cost_host_waits_in_layers(&analytic->cost, plan);
+    return waits ? 1 : 1 - fullest->host_s / fullest->pace_s;
 }
 
 // The last stage is the slowest where the head is more than the layers that it lacks.

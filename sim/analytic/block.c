@@ -14,6 +14,7 @@ typedef struct BlockRun {
     double weights_read_s, gradients_written_s;  // outputs
     double busy_s, exposed_s[AXIS_COUNT + 1];    // the last one: idle time due to no collective
     int8_t last_axis[LANE_COUNT];                // of the lane's last task
+    bool unstopped;                              // the host waits for nothing
 } BlockRun;
 
 // ---- from tasks to steps
@@ -43,8 +44,9 @@ static void touch_roles(const StepProgram *program, const Task *task, BlockStep 
         const Operand *operand = task_operand(program, task, i);
         if (operand->ref.buffer >= 0) {
             const BufferRole role = program->buffers[operand->ref.buffer].role;
-            step->reads_weights |= role == ROLE_GATHERED && (operand->access & ACCESS_READ);
-            step->writes_gradients |= role == ROLE_GRADIENT && (operand->access & ACCESS_WRITE);
+            const bool reads = role == ROLE_GATHERED && (operand->access & ACCESS_READ);
+            const bool writes = role == ROLE_GRADIENT && (operand->access & ACCESS_WRITE);
+            step->roles |= (uint8_t)((reads ? STEP_READS_WEIGHTS : 0) | (writes ? STEP_WRITES_GRADIENTS : 0));
         }
     }
 }
@@ -117,6 +119,7 @@ BlockCode block_price(const BlockPattern *pattern, const StepProgram *program, c
         code.steps[i] = pattern->code.steps[i];
         code.steps[i].seconds = cost->seconds;
         code.steps[i].host_s = cost->host_s;
+        code.steps[i].host_stop = (uint8_t)cost->host_stop;
         code.demands[i] = share_demand(&program->tasks[pattern->tasks[i]], cost);
     }
     return code;
@@ -149,9 +152,15 @@ static inline void run_step(const BlockCode *code, const BlockStep *step, const 
     for (int k = 0; k < step->records; k++) {
         event_s[refs[step->waits + k]] = end_s;
     }
-    run->weights_read_s = step->reads_weights ? later(run->weights_read_s, end_s) : run->weights_read_s;
-    run->gradients_written_s =
-        step->writes_gradients ? later(run->gradients_written_s, end_s) : run->gradients_written_s;
+    if (step->roles & STEP_READS_WEIGHTS) {
+        run->weights_read_s = later(run->weights_read_s, end_s);
+    }
+    if (step->roles & STEP_WRITES_GRADIENTS) {
+        run->gradients_written_s = later(run->gradients_written_s, end_s);
+    }
+    if (step->host_stop != HOST_GOES_ON && !run->unstopped) {
+        run->host_s = later(run->host_s, step->host_stop == HOST_WAITS_FOR_START ? waited_s : end_s);
+    }
 }
 
 static void set_never(double *seconds, int32_t count) {
@@ -187,6 +196,7 @@ static BlockStart start_behind(const BlockCode *code, Arena *scratch) {
         set_never(start.event_s, code->slot_count);
         set_never(start.run.lane_s, LANE_COUNT);
         start.run.lane_s[LANE_COMPUTE] = -busy_s;
+        start.run.host_s = block_never_s;
         start.ref = 0;
         for (int32_t i = 0; i < code->before; i++) {
             run_step(code, &code->steps[i], &code->refs[start.ref], start.event_s, &start.run);
@@ -208,13 +218,17 @@ static void join_transfers(BlockRun *run) {
     }
 }
 
-// With that input at 0; BLOCK_PORTS: compute free and the stretch before ended, both at 0.
-static BlockRun run_from(const BlockCode *code, const BlockStart *start, BlockPort port, double *event_s) {
+// The stretch before has ended and compute is free, both at 0; of the device alone, too.
+enum { BLOCK_FOLLOWS = BLOCK_PORTS, BLOCK_FOLLOWS_UNSTOPPED };
+
+// With that input at 0.
+static BlockRun run_from(const BlockCode *code, const BlockStart *start, int port, double *event_s) {
     BlockRun run = start->run;
+    run.unstopped = port == BLOCK_FOLLOWS_UNSTOPPED;
     for (int32_t i = 0; i < code->slot_count; i++) {
         event_s[i] = start->event_s[i];
     }
-    run.lane_s[LANE_COMPUTE] = port == BLOCK_COMPUTE || port == BLOCK_PORTS ? 0 : block_never_s;
+    run.lane_s[LANE_COMPUTE] = port == BLOCK_COMPUTE || port >= BLOCK_FOLLOWS ? 0 : block_never_s;
     run.weights_s = port == BLOCK_WEIGHTS ? 0 : block_never_s;
     run.gradients_s = port == BLOCK_GRADIENTS ? 0 : block_never_s;
     run.weights_read_s = run.gradients_written_s = block_never_s;
@@ -223,11 +237,10 @@ static BlockRun run_from(const BlockCode *code, const BlockStart *start, BlockPo
         run.exposed_s[axis] = 0;
     }
     const int16_t *refs = &code->refs[start->ref];
-    double host_s = 0;
+    run.host_s = port == BLOCK_HOST ? 0 : block_never_s;
     for (int32_t i = code->before; i < code->count; i++) {
         const BlockStep *step = &code->steps[i];
-        host_s += step->host_s;
-        run.host_s = port == BLOCK_HOST ? host_s : block_never_s;
+        run.host_s += step->host_s;
         run_step(code, step, refs, event_s, &run);
         refs += step->waits + step->records;
     }
@@ -244,17 +257,22 @@ Block block_measure(const BlockCode *code, Arena *scratch) {
     empty.ref = behind.ref;
     double *event_s = ARENA_UNCLEARED(scratch, double, code->slot_count + 1);
     for (int port = 0; port < BLOCK_PORTS; port++) {
-        const BlockRun run = run_from(code, port == BLOCK_BEFORE ? &behind : &empty, (BlockPort)port, event_s);
+        const BlockRun run = run_from(code, port == BLOCK_BEFORE ? &behind : &empty, port, event_s);
         block.delay_s[BLOCK_COMPUTE_FREE][port] = run.lane_s[LANE_COMPUTE];
         block.delay_s[BLOCK_READ][port] = run.weights_read_s;
         block.delay_s[BLOCK_WRITTEN][port] = run.gradients_written_s;
+        block.delay_s[BLOCK_ISSUED][port] = run.host_s;
     }
     for (int32_t i = code->before; i < code->count; i++) {
         block.host_s += code->steps[i].host_s;
+        block.stops_host |= code->steps[i].host_stop != HOST_GOES_ON;
     }
-    const BlockRun following = run_from(code, &behind, BLOCK_PORTS, event_s);
+    const BlockRun following = run_from(code, &behind, BLOCK_FOLLOWS, event_s);
     block.busy_s = following.busy_s;
-    block.length_s = following.lane_s[LANE_COMPUTE];
+    block.length_s = block.device_s = following.lane_s[LANE_COMPUTE];
+    if (block.stops_host) {
+        block.device_s = run_from(code, &behind, BLOCK_FOLLOWS_UNSTOPPED, event_s).lane_s[LANE_COMPUTE];
+    }
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         block.exposed_s[axis] = following.exposed_s[axis];
     }

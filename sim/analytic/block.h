@@ -21,8 +21,9 @@ typedef enum {
     BLOCK_COMPUTE_FREE,
     BLOCK_READ,
     BLOCK_WRITTEN,
+    BLOCK_ISSUED,
     BLOCK_OUTPUTS
-} BlockOutput;  // compute, weights, gradients
+} BlockOutput;  // compute, weights, gradients, host
 
 // Later than any wait: stands for "never".
 static const double block_never_s = -1e30;
@@ -34,9 +35,11 @@ static inline double later(double a, double b) {
 typedef struct Block {
     double delay_s[BLOCK_OUTPUTS][BLOCK_PORTS];
     double host_s;                 // to issue all of it
+    bool stops_host;               // in between it waits for the device
     double busy_s;                 // of the compute lane
     double exposed_s[AXIS_COUNT];  // compute lane idle inside, by axis, when it follows the stretch before at once
     double length_s;               // then
+    double device_s;               // and where the host waits for nothing
 } Block;
 
 // Tasks in issue order, of one layer.
@@ -60,14 +63,17 @@ typedef struct BlockTasks {
     bool joins;  // what follows waits for its last transfers, too
 } BlockTasks;
 
+enum { STEP_READS_WEIGHTS = 1, STEP_WRITES_GRADIENTS = 2 };
+
 // A task as the measurement sees it: everything else about the program is dropped, so that the same stretch in
 // another program is recognised as the same.
 typedef struct BlockStep {
     double seconds, host_s;
     int16_t waits, records;  // how many of the references that follow those of the previous step
     int8_t lane;
-    int8_t axis;  // charged with the idle time after it; AXIS_COUNT: none
-    bool reads_weights, writes_gradients;
+    int8_t axis;        // charged with the idle time after it; AXIS_COUNT: none
+    uint8_t roles;      // STEP_READS_WEIGHTS, STEP_WRITES_GRADIENTS
+    uint8_t host_stop;  // HostStop
 } BlockStep;
 
 // References below 0: what sharding records.

@@ -243,7 +243,7 @@ static void close_block(Builder *builder) {
     if (builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD) {
         const int pass = builder->section == OVERLAP_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
         overlap->fluid[pass] = measured->fluid;
-        overlap->isolated_s[pass] = measured->block.length_s;
+        overlap->isolated_s[pass] = measured->block.device_s;
     }
     int32_t *spare = builder->before;
     builder->before = builder->pending;

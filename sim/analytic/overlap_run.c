@@ -94,6 +94,11 @@ static inline void run_block(const Overlap *overlap, const OverlapOp *op, double
         }
         clocks->exposed += end - own;
     }
+    if (block->stops_host) {
+        const double *issued = block->delay_s[BLOCK_ISSUED];
+        clocks->host = later(block_own(issued, clocks, issue_s, slow),
+                             block_sharded(issued, layer_ready(overlap, op, clocks), scattered_s(op, run), slow));
+    }
     clocks->compute = clocks->block_end = end;
     clocks->gradient[op->unit] = complete;
     if (overlap->experts && op->unit == UNIT_LAYER) {

@@ -54,7 +54,7 @@ static inline int expert_launches(const Target *target, const TrainPlan *plan, c
     const bool on_way = task->kind >= TASK_ROUTE && task->kind <= TASK_UNPERMUTE_BACKWARD;
     return on_way || task->kind == TASK_ALL_TO_ALL ? expert_launches_counted(target, plan, task) : 0;
 }
-// Those that the device waits for once the host has the counts; 0 = not counted.
+// Those of the exchange itself where it is one task with its counts; 0 = not counted.
 int expert_launches_behind_counts(const Target *target, const TrainPlan *plan);
 // Are rows copied to a multiple for the experts' fp8 products, and results back (expert_launches.c)?
 bool expert_pads(const Target *target, const TrainPlan *plan);
@@ -66,8 +66,9 @@ int task_kernels(const Target *target, const TrainPlan *plan, const Task *task);
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 
-// Idle time of the device while the host waits for sizes and issues the work that needs them (host.c).
-double task_read_back_s(const Target *target, const TrainPlan *plan);
+// Does the host wait for it, and how long is the device idle until that has read what came (host.c)?
+HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task *task);
+double task_read_back_s(const Target *target, const TrainPlan *plan, const Task *task);
 
 // Idle time of the device after a task that is short relative to its launch (host.c).
 double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task, double device_s);

@@ -439,7 +439,10 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task) *
                        (1 + model->target->runtime.collective_share);
         cost.seconds += buckets_copies_s(model, program, task);
-        cost.seconds += task->awaited ? task_read_back_s(model->target, &program->plan) : 0;
+        if (task->awaited) {
+            cost.seconds += task_read_back_s(model->target, &program->plan, task);
+            cost.host_stop = task_host_stop(model->target, &program->plan, task);
+        }
         occupy(model, &alone, &cost);
     }
     return cost;

@@ -29,9 +29,13 @@ typedef enum {
     RESOURCE_COUNT
 } Resource;
 
+// When the host goes on behind a task that it waits for.
+typedef enum { HOST_GOES_ON, HOST_WAITS_FOR_START, HOST_WAITS_FOR_END } HostStop;
+
 typedef struct TaskCost {
     double seconds;      // alone on the machine, on the task's own lane; 0 = nothing to do (group of one)
     double host_s;       // host time to issue it
+    HostStop host_stop;  // nothing more is issued until then
     float sm_share;      // of the accelerator's SMs, 0..1 (compute kernels: 1)
     float memory_bound;  // 1 = limited by memory bandwidth, 0 = by arithmetic
     // Share of each resource that it needs while running alone, 0..1, averaged over its seconds. NODE_LINK: of this
@@ -51,6 +55,9 @@ typedef struct CostModel {
     bool paired;  // with ep_overlap every exchange of experts has a partner: the caller mixes in those that have none
     double chip_factor;  // cost_chip_factor of the ranks there are; 0: of those of the program that is priced
 } CostModel;
+
+// Does the host wait for the device in each layer of experts?
+bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan);
 
 // With ep_overlap forward of one micro-step overlaps backward of another: share of the exchanges without a partner.
 double cost_unpaired_share(const TrainPlan *plan);

@@ -164,10 +164,7 @@ static int kernels_of_engine(const Target *target, const TrainPlan *plan, const 
 }
 
 int expert_launches_behind_counts(const Target *target, const TrainPlan *plan) {
-    static const unsigned char behind[DISPATCH_COUNT] = {[DISPATCH_ALLTOALL] = PARTS,
-                                                         [DISPATCH_ALLGATHER] = 1,
-                                                         [DISPATCH_DEEPEP] = 1,
-                                                         [DISPATCH_HYBRIDEP] = HYBRID_EXCHANGE};
+    static const unsigned char behind[DISPATCH_COUNT] = {[DISPATCH_DEEPEP] = 1, [DISPATCH_HYBRIDEP] = HYBRID_EXCHANGE};
     const bool engine = target->expert_flavour == EXPERTS_PERMUTE_KERNELS && plan->fused == FUSED_FUSED;
     return engine ? behind[target_dispatch(target, plan)] : 0;
 }

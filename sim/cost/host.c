@@ -220,18 +220,29 @@ double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task,
 
 // Counts of tokens are copied to the host, theirs and the other ranks', and it waits (expert_parallel.py,
 // _token_dispatch; Megatron-LM, token_dispatcher.py _maybe_dtoh_and_synchronize, before_ep_alltoall). Tokens are in
-// order by then, and nothing else is queued: the device idles until their exchange is issued. Graphs of whole
-// micro-steps have exchanges that ask the host nothing (HybridEP with num_permuted_tokens, fused_a2a.py).
+// order by then. Graphs of whole micro-steps have exchanges that ask the host nothing (HybridEP with
+// num_permuted_tokens, fused_a2a.py). DeepEP and HybridEP count first and launch their exchange then, so the host goes
+// on beside it.
 enum { READ_BACKS = 2 };
 
-double task_read_back_s(const Target *target, const TrainPlan *plan) {
-    if (plan_graphed_parts(plan) == 0 && target_cuda_graphs(target, plan)) {
+HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (!task->awaited || (plan_graphed_parts(plan) == 0 && target_cuda_graphs(target, plan))) {
+        return HOST_GOES_ON;
+    }
+    return task->once ? HOST_WAITS_FOR_START : HOST_WAITS_FOR_END;
+}
+
+double task_read_back_s(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (task_host_stop(target, plan, task) == HOST_GOES_ON) {
         return 0;
     }
-    const Task sent = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .rows = 1};
-    const int counted = expert_launches_behind_counts(target, plan);
-    const int operations = READ_BACKS + (counted > 0 ? counted : task_kernels(target, plan, &sent));
-    return target->runtime.host_s_per_op * issue_factor(target, plan, &sent) * operations;
+    const int operations = READ_BACKS + (task->once ? expert_launches_behind_counts(target, plan) : 0);
+    return target->runtime.host_s_per_op * issue_factor(target, plan, task) * operations;
+}
+
+bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan) {
+    const Task counts = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .awaited = true};
+    return plan->mesh.size[AXIS_EP] > 1 && task_host_stop(model->target, plan, &counts) != HOST_GOES_ON;
 }
 
 double message_host_s(const CostModel *model, const Mesh *mesh) {

@@ -107,8 +107,9 @@ static Status compile_tasks(const StepProgram *program, const EngineCosts *costs
                                    : task->kind == TASK_SEND    ? ENGINE_SEND
                                    : task->kind == TASK_RECEIVE ? ENGINE_RECEIVE
                                                                 : ENGINE_ALONE;
-        compiled->tasks[i].stops_host = task_is_message(task) && target_stops_host(program->target, &program->plan);
-        compiled->stopping |= compiled->tasks[i].stops_host ? 1u << task->lane : 0;
+        const bool stops = task_is_message(task) && target_stops_host(program->target, &program->plan);
+        compiled->tasks[i].host_stop = stops ? HOST_WAITS_FOR_END : cost->host_stop;
+        compiled->stopping |= compiled->tasks[i].host_stop != HOST_GOES_ON ? 1u << task->lane : 0;
         compiled->tasks[i].demand = (uint16_t)(occupies ? demand_index(compiled, task, cost) : 0);
     }
     return STATUS_OK;

@@ -28,8 +28,8 @@ typedef struct EngineTask {
     int32_t first_record, record_count;
     int16_t lane, guard, group;  // group: below 0 when not a collective
     uint16_t demand;             // index into demands; 0 = occupies nothing
-    bool stops_host;             // the host issues nothing more until the task has ended
-    uint64_t waits, records;     // events of its sites, a bit each: of several events the same
+    HostStop host_stop;
+    uint64_t waits, records;  // events of its sites, a bit each: of several events the same
 } EngineTask;
 
 // Sets of lanes, for a stretch that is being walked: when one of them has nothing queued, (lookahead.c)

@@ -16,6 +16,7 @@
 
 typedef struct LaneState {
     int64_t next_ps, start_ps;  // relative to now; 0 when idle
+    int64_t lag_ps;             // of its host, beyond the marker's
     double remaining_ps, rate, local_rate;
     int32_t ended;  // relative to the boundary
     int32_t status;
@@ -126,7 +127,7 @@ static Snapshot take_snapshot(Simulation *simulation, const Boundary *boundary, 
     Snapshot snapshot = {.loop_run = boundary->loop_run,
                          .iteration = boundary->iteration,
                          .now_ps = simulation->now_ps,
-                         .host_ps = boundary->host_ps,
+                         .host_ps = boundary->host_ps + marker->host_lag_ps,
                          .done = marker->done,
                          .slack_ps = INT64_MAX,
                          .step_ps = simulation->now_ps + simulation->skipped_ps,
@@ -143,7 +144,9 @@ static Snapshot take_snapshot(Simulation *simulation, const Boundary *boundary, 
         snapshot.slack_ps = int_min(snapshot.slack_ps, actor->slack_ps[place->depth]);
         actor->slack_ps[place->depth] = INT64_MAX;
         for (int lane = 0; lane < lanes; lane++) {
-            take_lane(simulation, actor, lane, boundary->pulled[lane], &simulation->repetition->now[i * lanes + lane]);
+            LaneState *state = &simulation->repetition->now[i * lanes + lane];
+            take_lane(simulation, actor, lane, boundary->pulled[lane], state);
+            state->lag_ps = actor->host_lag_ps - marker->host_lag_ps;
             snapshot.settled &= actor->ended[lane] >= place->run->entered[lane];
         }
     }

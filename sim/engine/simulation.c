@@ -61,8 +61,10 @@ static void end_task(Simulation *simulation, int32_t index, int lane) {
     if (simulation->options.keep_spans) {
         keep_span(simulation, index, lane);
     }
-    if (simulation->program.tasks[actor->task[lane]].stops_host) {
-        actor->host_lag_ps = now - walker_head(&simulation->walker, lane, actor->ended[lane])->issue_ps;
+    const HostStop stop = simulation->program.tasks[actor->task[lane]].host_stop;
+    if (stop != HOST_GOES_ON) {
+        const int64_t goes_on_ps = stop == HOST_WAITS_FOR_START ? actor->start_ps[lane] : now;
+        actor->host_lag_ps = goes_on_ps - walker_head(&simulation->walker, lane, actor->ended[lane])->issue_ps;
     }
     actor->ended[lane]++;
     actor->done++;

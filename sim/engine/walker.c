@@ -133,7 +133,7 @@ static bool reach_task(Walker *walker, int32_t index, int32_t micro_step, const 
     walker->position++;
     const int32_t count = ring->pulled - walker->early[task->lane];
     ring->last_collective = task->group >= 0 ? count : ring->last_collective;
-    ring->last_stop = task->stops_host ? count : ring->last_stop;
+    ring->last_stop = task->host_stop != HOST_GOES_ON ? count : ring->last_stop;
     for (int32_t i = 0; i < task->record_count; i++) {
         const EventSite *site = &walker->compiled->sites[task->first_record + i];
         walker->slot_counts[event_site_slot(site, walker->layer, micro_step)] = count;

@@ -96,3 +96,23 @@ Test(block, weights_are_an_input_and_an_output) {
     cr_assert_float_eq(block.delay_s[1][BLOCK_COMPUTE], 6, 1e-12);
     arena_free(&stretch.arena);
 }
+
+// The host goes on when the first product has ended, at 5 after compute was free: the sum, issued at 9, ends at 11, the
+// last product, issued at 17, at 20. From the host's own beginning the first ends at 9, so 4 later. Of the device alone
+// it stays 10.
+Test(block, a_host_that_waits_issues_what_is_left_from_there) {
+    static Stretch stretch;
+    make(&stretch, false);
+    stretch.costs[0].host_stop = HOST_WAITS_FOR_END;
+    const BlockPattern pattern = block_compile(&stretch.block, &stretch.arena);
+    const BlockCode code = block_price(&pattern, stretch.program, stretch.costs, &stretch.arena);
+    const Block block = block_measure(&code, &stretch.arena);
+    cr_assert(block.stops_host);
+    cr_assert_float_eq(block.delay_s[BLOCK_COMPUTE_FREE][BLOCK_COMPUTE], 20, 1e-12);
+    cr_assert_float_eq(block.delay_s[BLOCK_COMPUTE_FREE][BLOCK_HOST], 24, 1e-12);
+    cr_assert_float_eq(block.delay_s[BLOCK_ISSUED][BLOCK_COMPUTE], 17, 1e-12);
+    cr_assert_float_eq(block.delay_s[BLOCK_ISSUED][BLOCK_HOST], 21, 1e-12);
+    cr_assert_float_eq(block.length_s, 20, 1e-12);
+    cr_assert_float_eq(block.device_s, 10, 1e-12);
+    arena_free(&stretch.arena);
+}

@@ -244,3 +244,22 @@ Test(repetition, a_shrinking_lead_of_the_host_is_skipped_as_far_as_it_goes) {
     cr_assert_leq(result.events, 40);
     small_end(&small);
 }
+
+// In each of 600 layers the host waits for a kernel of 10 us, which it issues in 1, then issues in 4 what runs for 7:
+// 21 us each, the next first kernel being issued beside it, behind the first issue.
+Test(repetition, a_host_that_waits_for_the_device_in_each_iteration_is_skipped) {
+    Small small;
+    small_begin(&small, 1, false, AXES_SHARD_GROUP);
+    builder_loop(&small.builder, SEGMENT_MICRO_STEPS, "micro-batches", 0, 600, 1);
+    small_kernel(&small, "counts", 10);
+    *small_last_cost(&small) = (TaskCost){.seconds = 10e-6, .host_s = 1e-6, .host_stop = HOST_WAITS_FOR_END};
+    small_kernel(&small, "experts", 7);
+    small_last_cost(&small)->host_s = 4e-6;
+    builder_end(&small.builder);
+    const EngineResult result = small_run(&small, (EngineOptions){0});
+    const EngineResult whole = small_run(&small, (EngineOptions){.unroll = true});
+    cr_assert_eq(whole.step_s, result.step_s);
+    cr_assert_float_eq(result.step_s, 1e-6 + 600 * 21e-6, 1e-12);
+    cr_assert_leq(result.events, 40, "%lld", (long long)result.events);
+    small_end(&small);
+}

@@ -225,3 +225,24 @@ Test(schedule, different_collectives_across_an_uplink_slow_each_other) {
     same_us(small_end_us(&small, &result, "scatter"), 12);
     small_end(&small);
 }
+
+// 4 us beside which the next two are issued: the second one from 5 to 10. The host needs 7 for the third, from 2 on, or
+// from where the second begins or ends.
+Test(schedule, a_host_that_waits_for_a_task_issues_the_next_one_later) {
+    static const double begins_us[] = {[HOST_GOES_ON] = 10, [HOST_WAITS_FOR_START] = 12, [HOST_WAITS_FOR_END] = 17};
+    for (int stop = HOST_GOES_ON; stop <= HOST_WAITS_FOR_END; stop++) {
+        Small small;
+        small_begin(&small, 1, true, AXES_SHARD_GROUP);
+        small_kernel(&small, "order", 4);
+        small_last_cost(&small)->host_s = 1e-6;
+        small_kernel(&small, "counts", 5);
+        small_last_cost(&small)->host_s = 1e-6;
+        small_last_cost(&small)->host_stop = (HostStop)stop;
+        small_kernel(&small, "send", 3);
+        small_last_cost(&small)->host_s = 7e-6;
+        const EngineResult result = small_run(&small, (EngineOptions){0});
+        same_us(small_start_us(&small, &result, "counts"), 5);
+        same_us(small_start_us(&small, &result, "send"), begins_us[stop]);
+        small_end(&small);
+    }
+}
