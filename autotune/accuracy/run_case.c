@@ -444,12 +444,18 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
     }
 }
 
-// Dropout of the layers, launches that wait for each other, and the workspaces that the environment gives to cuBLAS, as
-// deterministic runs have to say.
+// Dropout of the layers and adapters, how adapters send, launches that wait for each other, and the workspaces that the
+// environment gives to cuBLAS, as deterministic runs have to say.
 static void take_settings(Arena *arena, const RunRow *row, const Target **target) {
     const double workspace = row_workspace_bytes(row);
     if (row_drops(row)) {
         own_copy(arena, target)->halves_drop = true;
+    }
+    if (row->lora_dropout > 0) {
+        own_copy(arena, target)->adapters_drop = true;
+    }
+    if (row->lora_a2a == 1) {
+        own_copy(arena, target)->adapters_exchange = true;
     }
     if (row->launch_blocking == 1) {
         own_copy(arena, target)->runtime.launches_wait = true;

@@ -91,6 +91,8 @@ static const Column columns[] = {
     NUMBER("peak_mem_gb", peak_mem_gb, MISSED, 1000000),
     TEXT("mem_kind", mem_kind, MISSED),
     NUMBER("dropout", dropout, OPTIONAL, 1),
+    NUMBER("lora_dropout", lora_dropout, OPTIONAL, 1),
+    MAYBE("lora_a2a", lora_a2a, 1),
     MAYBE("launch_blocking", launch_blocking, 1),
     TEXT("cublas_workspaces", cublas_workspaces, OPTIONAL),
     {"usable", COLUMN_INT, AT(usable), MISSED, 0, 1, 1},

@@ -48,7 +48,8 @@ typedef struct RunRow {
     const char *mem_kind;
     // what the run set beside its plan
     int64_t launch_blocking;        // CUDA_LAUNCH_BLOCKING
-    double dropout;                 // of what attention and MLP add to the stream
+    double dropout, lora_dropout;   // of what attention and MLP add to the stream; of adapters' inputs
+    int64_t lora_a2a;               // Megatron-Bridge's a2a_experimental
     const char *cublas_workspaces;  // CUBLAS_WORKSPACE_CONFIG of its environment
     int64_t usable, oom_certain;
     const char *half;  // of a set of runs, part of which constants were fitted on: as its group says; NULL

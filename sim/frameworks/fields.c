@@ -131,6 +131,7 @@ static const TargetField fields[] = {
     NEWER(runtime.stalls_from_tp_nodes),
     NEWER(adapter_units),
     NEWER(adapters_of_core),
+    NEWER(adapters_exchange),
     NEWER(fused_qkv),
     NEWER(experts_at_once),
     NEWER(routes_eagerly),

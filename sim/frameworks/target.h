@@ -162,7 +162,7 @@ typedef struct Target {
     int loss_chunks;           // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
     bool own_graphs, graph_switch, graph_parts;  // CUDA graphs of all that has no stages; a switch, and one for parts
     bool adapter_units;          // adapters are a unit next to their layer's, and next to each attention projection
-    bool adapters_of_core;       // adapters are column- and row-parallel layers of Megatron-core, scaled by a pass
+    bool adapters_of_core, adapters_exchange;  // they are layers of Megatron-core, scaled by a pass; a2a_experimental
     unsigned finetunes;          // bit by Finetune: adapters that it trains (peft, or its own) with frozen layers
     bool upcasts_frozen;         // frozen parameters have fp32 masters as trained ones do
     bool graphs_hold_gradients;  // with them, reduced gradients keep their memory from step to step

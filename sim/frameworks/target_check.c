@@ -277,8 +277,8 @@ static const char *check_finetune(const Check *check) {
     REFUSE_IF(check->arena, model->experts.count > 0 && plan->finetune != FINETUNE_LORA,
               "the experts of %s are plain parameters, which bitsandbytes does not pack: use finetune lora",
               model->name);
-    REFUSE_IF(check->arena, plan->precision == DTYPE_FP8,
-              "adapters beside fp8 layers are not predicted yet: use precision bf16");
+    REFUSE_IF(check->arena, plan->precision == DTYPE_FP8 && check->target->fp8_flavour != FP8_TRANSFORMER_ENGINE,
+              "adapters beside the fp8 layers of %s are not predicted yet: use precision bf16", check->target->name);
     REFUSE_IF(check->arena, check->target->adapters_of_core && plan_lora_rank(plan) % axis_size(check, AXIS_TP) != 0,
               "the rank of adapters, %d, is cut over tp=%d: use a --lora-rank that it divides", plan_lora_rank(plan),
               axis_size(check, AXIS_TP));

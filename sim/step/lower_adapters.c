@@ -4,8 +4,8 @@
 // results adds the two, and another one scales where nothing is fused (peft's Linear.forward: result +
 // lora_B(lora_A(x)) * scaling). Where adapters are Megatron-core layers, every A and B is split, and their outputs are
 // communicated over tp (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and the
-// results of row-parallel layers. There the sum is over the whole sequence, as here; with sequence parallelism theirs
-// is over a part.
+// results of row-parallel layers, of which each rank then has its part of the sequence: gathered whole, or exchanged
+// (a2a_experimental).
 
 #include "sim/base/text.h"
 #include "sim/step/lower_ops.h"
@@ -94,6 +94,12 @@ void add_adapter_slices(Lowering *lowering, Unit *unit) {
     }
 }
 
+bool has_adapter(const Lowering *lowering, const char *first_slice) {
+    const Adapter *adapter =
+        lowering->plan->finetune != FINETUNE_FULL ? TEXT_FIND(adapters, ADAPTERS, of, first_slice) : NULL;
+    return adapter && size_of(lowering, adapter).out > 0;
+}
+
 static const Adapter *adapter_named(const Lowering *lowering, const Linear *linear) {
     if (lowering->plan->finetune == FINETUNE_FULL || linear->unit != UNIT_LAYER) {
         return NULL;
@@ -180,7 +186,7 @@ static OpRef op_part(OpRef whole, int64_t bytes) {
 
 static void add_over_tp(Lowering *lowering, Section section, TaskKind kind, const char *name, OpRef from, OpRef to) {
     Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, name, layer_phase(section));
-    op.task.payload_bytes = to.bytes;
+    op.task.payload_bytes = to.bytes;  // of an exchange: what a rank has, before and after
     if (kind != TASK_ALL_REDUCE) {
         op_operand(&op, from, ACCESS_READ);
     }
@@ -249,17 +255,21 @@ static bool casts_inputs(const Lowering *lowering) {
 // and keeps a mask of a byte (peft 0.13 tuners/lora/layer.py; PyTorch's native_dropout): read, written, masked, and
 // back. In kernels for packed weights it runs in the working dtype, and backward asks the dropped input where it is not
 // 0 (fms-acceleration 876e2ed, fused_ops/unsloth_lora: matmul_lora, LoRA_QKV): compared, multiplied, but for the sum.
+// Megatron-Bridge's is PyTorch's, in the working dtype.
 typedef struct DropBytes {
     int forward, backward;
 } DropBytes;
 
-static const DropBytes drop_in_fp32 = {4 + 4 + 1, 4 + 1 + 4}, drop_in_kernels = {2 + 2 + 1, 2 + 1 + 1 + 2 + 2};
+static const DropBytes drop_in_fp32 = {4 + 4 + 1, 4 + 1 + 4}, drop_in_kernels = {2 + 2 + 1, 2 + 1 + 1 + 2 + 2},
+                       drop_in_half = {2 + 2 + 1, 2 + 1 + 2};
 
 static int64_t drop_bytes(const Lowering *lowering, bool backward, int64_t elements) {
     if (!lowering->target->adapters_drop || lowering->plan->fused == FUSED_COMPILED) {
         return 0;
     }
-    const DropBytes *bytes = casts_inputs(lowering) ? &drop_in_fp32 : &drop_in_kernels;
+    const DropBytes *bytes = casts_inputs(lowering)              ? &drop_in_fp32
+                             : lowering->target->adapters_of_core ? &drop_in_half
+                                                                  : &drop_in_kernels;
     return elements * (backward ? bytes->backward : bytes->forward);
 }
 
@@ -277,6 +287,10 @@ static void cast_input(Lowering *lowering, const Adapter *adapter, const Linear 
     add_cast(lowering, SECTION_LAYER_FORWARD, "adapter upcast", rows->x, fp32, elements);
     add_cast(lowering, SECTION_LAYER_FORWARD, "adapter autocast", fp32,
              adapter_input(lowering, adapter, linear, rows->x), elements);
+}
+
+static int parts_of_result(const Lowering *lowering, const Adapter *adapter) {
+    return adapter->row_parallel && cuts_both(lowering) ? lowering->tp : 1;
 }
 
 static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta, int64_t elements) {
@@ -311,8 +325,11 @@ static OpRef add_inner(Lowering *lowering, Section section, const Adapter *adapt
 
 static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef inner,
                        const Rows *rows) {
-    const OpRef delta = op_whole(lowering, tokens_by(lowering, adapter->delta, linear->out));
-    const OpRef made = adapter->row_parallel ? gathered_from(lowering, adapter->delta_part, delta) : delta;
+    const bool moves = adapter->row_parallel && cuts_both(lowering), exchanges = lowering->target->adapters_exchange;
+    const int64_t width = moves && exchanges ? linear->out / lowering->tp : linear->out;
+    const OpRef delta = op_whole(lowering, tokens_by(lowering, adapter->delta, width));
+    const OpRef made =
+        moves ? op_whole(lowering, tokens_by(lowering, adapter->delta_part, linear->out / lowering->tp)) : delta;
     add_product(lowering, section, adapter->b,
                 &(Product){.a = inner,
                            .b = adapter_weights(lowering, adapter->b),
@@ -322,10 +339,10 @@ static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapt
                            .k = plan_lora_rank(lowering->plan),
                            .trans_b = true,
                            .factor = scaling(lowering)});
-    if (adapter->row_parallel && cuts_both(lowering)) {
-        add_over_tp(lowering, section, TASK_ALL_GATHER, adapter->delta, made, delta);
+    if (moves) {
+        add_over_tp(lowering, section, exchanges ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->delta, made, delta);
     }
-    return delta;
+    return moves ? op_part(delta, made.bytes) : delta;
 }
 
 void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *rows) {
@@ -339,8 +356,12 @@ void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *r
     }
     const OpRef inner = add_inner(lowering, section, adapter, linear, rows);
     const OpRef delta = add_delta(lowering, section, adapter, linear, inner, rows);
-    add_sum(lowering, section, adapter_frozen_out(lowering, linear, rows->y),
-            scaled_out(lowering, adapter, delta, rows->count * linear->out), rows->y, rows->count * linear->out);
+    const int64_t elements = rows->count * linear->out / parts_of_result(lowering, adapter);
+    const OpRef scaled = scaled_out(lowering, adapter, delta, elements);
+    OpRef base = adapter_frozen_out(lowering, linear, rows->y), sum = rows->y;
+    base.bytes /= parts_of_result(lowering, adapter);
+    sum.bytes /= parts_of_result(lowering, adapter);
+    add_sum(lowering, section, base, scaled, sum, elements);
 }
 
 static bool is_made(const Lowering *lowering, Section section, int32_t tensor) {
@@ -356,17 +377,21 @@ static bool is_made(const Lowering *lowering, Section section, int32_t tensor) {
     return false;
 }
 
-// Gradient of B's output. With a row-parallel layer that output was gathered, and its sequence split: the gradient
-// needs a separate gather.
+// Gradient of B's output, of which a rank needs its columns. With a row-parallel layer that output was gathered or
+// exchanged, and its sequence split: the gradient needs the same of its own.
 static OpRef out_gradient(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef dy) {
     if (!cuts_both(lowering) || !adapter->row_parallel) {
         return dy;
     }
-    const OpRef own = op_whole(lowering, tokens_by(lowering, adapter->gradient, linear->out));
+    const bool exchanges = lowering->target->adapters_exchange;
+    const int64_t columns = linear->out / lowering->tp;
+    const OpRef own =
+        op_whole(lowering, tokens_by(lowering, adapter->gradient, exchanges ? columns : linear->out));
     if (!is_made(lowering, section, own.tensor)) {
-        add_over_tp(lowering, section, TASK_ALL_GATHER, adapter->gradient, op_part(dy, dy.bytes / lowering->tp), own);
+        add_over_tp(lowering, section, exchanges ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->gradient,
+                    op_part(dy, dy.bytes / lowering->tp), own);
     }
-    return op_part(own, own.bytes / lowering->tp);
+    return op_part(own, lowering->dims.tokens * columns * lowering->dims.element);
 }
 
 // dy B, which both gradients read: computed by whichever comes first.

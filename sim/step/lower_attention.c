@@ -288,6 +288,11 @@ static void told_sinks(Lowering *lowering, Op *op) {
     }
 }
 
+// Whether what the output projection reads is in fp8, beside what backward reads.
+static bool casts_out(const Lowering *lowering) {
+    return activation_dtype(lowering, "attention_out_fp8") == DTYPE_FP8;
+}
+
 void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse) {
     const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_ATTENTION, PHASE_FORWARD, "attention");
@@ -297,7 +302,7 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     set_window(lowering, &op->task);
     OP_OPERANDS(op, ACCESS_READ, refs->q, refs->k, refs->v);
     OP_OPERANDS(op, ACCESS_WRITE, op_whole(lowering, o), op_whole(lowering, lse), probabilities);
-    if (fp8_saves_inputs(lowering)) {
+    if (casts_out(lowering)) {
         op_operand(op, op_whole(lowering, attention_projected(lowering)), ACCESS_WRITE);
     }
     told_sinks(lowering, op);
@@ -328,8 +333,8 @@ int32_t attention_inner(Lowering *lowering) {
 }
 
 int32_t attention_projected(Lowering *lowering) {
-    return fp8_saves_inputs(lowering) ? tokens_by(lowering, "attention_out_fp8", lowering->dims.o_width)
-                                      : attention_inner(lowering);
+    return casts_out(lowering) ? tokens_by(lowering, "attention_out_fp8", lowering->dims.o_width)
+                               : attention_inner(lowering);
 }
 
 int32_t attention_inner_gradient(Lowering *lowering) {

@@ -86,8 +86,20 @@ bool fp8_gathers_weights(const Lowering *lowering) {
     return casts_shards(lowering) || shards_parameters(lowering);
 }
 
+static bool is_frozen(const Lowering *lowering) {
+    return lowering->plan->finetune != FINETUNE_FULL;
+}
+
 bool fp8_gathers_half(const Lowering *lowering) {
-    return fp8_keeps_parameters(lowering) && lowering->plan->fp8_recipe == FP8_MX;
+    return fp8_keeps_parameters(lowering) && lowering->plan->fp8_recipe == FP8_MX && !is_frozen(lowering);
+}
+
+// Weights that no update changes were cast before training. Of one scale each, each backward makes the transposed copy
+// and discards it (disable_parameter_transpose_cache of Megatron-core; without it TE keeps them all); others come with
+// both.
+static bool transposes_in_backward(const Lowering *lowering) {
+    const bool apart = lowering->plan->fp8_recipe == FP8_MX || is_nvfp4(lowering);
+    return shards_parameters(lowering) || (fp8_keeps_parameters(lowering) && is_frozen(lowering) && !apart);
 }
 
 bool fp8_mixes_weights(const Lowering *lowering) {
@@ -108,6 +120,20 @@ static bool reduces_scales(const Lowering *lowering) {
     return fp8_gathers_inputs(lowering) && (lowering->plan->fp8_recipe == FP8_TENSORWISE || is_nvfp4(lowering));
 }
 
+// An adapter reads in bf16 what its frozen layer casts for itself and, without a gradient of its weights, does not save
+// (Transformer Engine v2.8, pytorch/module/layernorm_linear.py: return_layernorm_output, backward_needs_input).
+static bool stays_for_adapter(const Lowering *lowering, const char *name) {
+    static const char *const read_by[][2] = {
+        {"attention_in", "wq"}, {"attention_in_full", "wq"}, {"attention_out_fp8", "wo"}, {"mlp_in", "wgate"},
+        {"mlp_in", "wup"},      {"mlp_in_full", "wgate"},    {"mlp_in_full", "wup"},      {"activation_out", "wdown"}};
+    for (size_t i = 0; i < sizeof read_by / sizeof read_by[0]; i++) {
+        if (strcmp(read_by[i][0], name) == 0 && has_adapter(lowering, read_by[i][1])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 Dtype activation_dtype(const Lowering *lowering, const char *name) {
     static const char *const inputs[] = {"attention_in", "attention_in_full", NULL};
     static const char *const mlp_inputs[] = {"mlp_in", "mlp_in_full", NULL};  // a router reads them unconverted
@@ -117,7 +143,7 @@ Dtype activation_dtype(const Lowering *lowering, const char *name) {
     const bool is_input = is_named(inputs, name) || (lowering->model->experts.count == 0 && is_named(mlp_inputs, name));
     const bool is_fp8 =
         ((gathered || kept) && is_input) || (kept && is_named(saved, name)) || (gathered && is_named(gradients, name));
-    return is_fp8 ? DTYPE_FP8 : lowering->dims.dtype;
+    return is_fp8 && !stays_for_adapter(lowering, name) ? DTYPE_FP8 : lowering->dims.dtype;
 }
 
 static int32_t scalar_scale(Lowering *lowering, const char *name, int64_t count) {
@@ -139,7 +165,7 @@ static void add_scale_reduce(Lowering *lowering, Section section, LaneId lane, i
 
 // The scale of an fp8 tensor that tp ranks gather, written by the tensor's producer and reduced over them.
 OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tensor, const char *scale_name) {
-    if (!reduces_scales(lowering)) {
+    if (!reduces_scales(lowering) || stays_for_adapter(lowering, lowering->tensors[tensor].name)) {
         return op_absent();
     }
     const int32_t scale = scalar_scale(lowering, scale_name, 1);
@@ -196,7 +222,7 @@ void fp8_choose_weights(Lowering *lowering) {
     const int32_t layers = lowering->units[UNIT_LAYER].instances;
     const int copies = (fp8_has_one_layout(lowering) ? 1 : 2) - (fp8_keeps_parameters(lowering) ? 1 : 0);
     if (copies_weights(lowering) && copies > 0) {
-        const bool transient = shards_parameters(lowering);
+        const bool transient = transposes_in_backward(lowering);
         lowering->fp8_weights =
             lowering_tensor(lowering, "layer fp8 weights", transient ? ROLE_GATHERED : ROLE_PARAMETER, DTYPE_FP8,
                             copies * fp8_stored_bytes(lowering, fp8_matrix_elements(lowering)));
@@ -268,7 +294,8 @@ static void cast_gathered(Lowering *lowering, int unit, int32_t copy) {
 
 // Once per step, before a layer's first GEMM.
 void lower_fp8_weights(Lowering *lowering) {
-    if (lowering->fp8_weights < 0 || !lowering->first || shards_parameters(lowering)) {
+    const bool cast_before = fp8_keeps_parameters(lowering) && is_frozen(lowering);
+    if (lowering->fp8_weights < 0 || !lowering->first || cast_before || shards_parameters(lowering)) {
         return;
     }
     const int32_t layer = lowering->weights[UNIT_LAYER];
@@ -292,7 +319,7 @@ void lower_fp8_weights(Lowering *lowering) {
 }
 
 void lower_fp8_backward_weights(Lowering *lowering) {
-    if (shards_parameters(lowering) && lowering->fp8_weights >= 0) {
+    if (transposes_in_backward(lowering) && lowering->fp8_weights >= 0) {
         transpose_matrices(lowering, SECTION_LAYER_BACKWARD);
     }
 }

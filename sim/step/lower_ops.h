@@ -80,6 +80,7 @@ void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear 
 
 // ---- what an adapter adds to its linear layer; no-ops for a layer without one (lower_adapters.c)
 
+bool has_adapter(const Lowering *lowering, const char *first_slice);         // the layer's linear that begins with it
 OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y);  // where the frozen layer's result goes
 // What the GEMM reads: the weights, or their unpacked copy, made by an operation before it.
 OpRef unpacked_weights(Lowering *lowering, Section section, const Linear *linear, OpRef weights);

@@ -207,8 +207,7 @@ static const TargetVersion megatron_bridge_0_6 = {
     .extends = &megatron_0_19,
     .evidence = "unvalidated",
     .settings =
-        SETTINGS(SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_PP | AXES_EP),  // a2a is not written here yet
-                 SET(pack_flavour, PACKS_ONE_ROW),  // packed_sequence_specs (data/datasets/packed_sequence.py)
+        SETTINGS(SET(pack_flavour, PACKS_ONE_ROW),  // packed_sequence_specs (data/datasets/packed_sequence.py)
                  SET(finetunes, 1u << FINETUNE_LORA), SET(adapters_of_core, true),  // peft/lora.py, utils.py
                  // bf16_mixed reduces in fp32 (training/mixed_precision.py)
                  SET(reduces_often_bf16, false), SET_TEXT(group_switch, "model.microbatch_group_size_per_vp_stage"),

@@ -67,7 +67,7 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
         [LORA_ATTENTION] = "\"linear_qkv\", \"linear_proj\"",
         [LORA_QUERY_VALUE] = "\"linear_qkv\""};
     const TrainPlan *plan = job->plan;
-    const int rank = plan_lora_rank(plan), cp = export_axis(job, AXIS_CP);
+    const int rank = plan_lora_rank(plan), cp = export_axis(job, AXIS_SP) * export_axis(job, AXIS_CP);
     if (!has_adapters(job)) {
         return;
     }
@@ -147,18 +147,23 @@ static void write_graphs(const ConfigJob *job, FILE *out) {
 
 static void write_model(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
-    const int tp = export_axis(job, AXIS_TP), cp = export_axis(job, AXIS_CP), pp = mesh_stages(&plan->mesh);
+    const int tp = export_axis(job, AXIS_TP), sp = export_axis(job, AXIS_SP);
+    const int cp = export_axis(job, AXIS_CP), pp = mesh_stages(&plan->mesh);
     fprintf(out,
             "    cfg.model.tensor_model_parallel_size = %d\n"
             "    cfg.model.sequence_parallel = %s\n"
             "    cfg.model.context_parallel_size = %d\n"
             "    cfg.model.pipeline_model_parallel_size = %d\n",
-            tp, tp > 1 && target_tp_flavour(job->target, plan) == TP_SP ? "True" : "False", cp, pp);
+            tp, tp > 1 && target_tp_flavour(job->target, plan) == TP_SP ? "True" : "False", sp * cp, pp);
     if (pp > 1) {
         write_stages(job, out);
     }
-    PRINT_IF(cp > 1, out, "    cfg.model.cp_comm_type = \"%s\"\n",
-             plan->cp_rotate == CP_ROTATE_RING ? "p2p" : "all_gather");
+    PRINT_IF(sp * cp > 1, out, "    cfg.model.cp_comm_type = \"%s\"\n",
+             sp > 1 && cp > 1                    ? "a2a+p2p"
+             : sp > 1                            ? "a2a"
+             : plan->cp_rotate == CP_ROTATE_RING ? "p2p"
+                                                 : "all_gather");
+    PRINT_IF(sp > 1 && cp > 1, out, "    cfg.model.hierarchical_context_parallel_sizes = [%d, %d]\n", sp, cp);
     write_experts(job, out);
     const bool own = job->model->type && strcmp(job->model->type, "deepseek_v3") == 0;  // num_nextn_predict_layers
     if (plan->mtp > 0) {

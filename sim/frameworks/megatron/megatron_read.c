@@ -145,7 +145,7 @@ static Status read_context(Import *import, Error *error) {
     said->size[AXIS_CP] = cp / (int)inner;
     said->choice[PLAN_CP_ROTATE] = strcmp(type, "all_gather") == 0 ? CP_ROTATE_ALLGATHER : CP_ROTATE_RING;
     if (inner > 1) {
-        import->target = "megatron@0.19";
+        import->target = megatron_is_bridge(import) ? import->target : "megatron@0.19";
     }
     return STATUS_OK;
 }
