@@ -93,8 +93,8 @@ static const char *check_sp(const Target *target, const ModelSpec *model, const 
     REFUSE_IF(arena, model->sinks || (model->latent.kv_rank > 0 && !target->own_kernels),
               "sp=%d of %s (%s) is not predicted yet: use sp=1", sp,
               model->sinks ? "attention with sinks" : "latent attention", model->name);
-    REFUSE_IF(arena, plan->precision == DTYPE_FP8, "sp=%d in fp8 is not predicted yet: use precision bf16, or sp=1",
-              sp);
+    REFUSE_IF(arena, plan->precision == DTYPE_FP8 && target->fp8_flavour != FP8_TRANSFORMER_ENGINE,
+              "sp=%d in fp8 of %s is not predicted yet: use precision bf16, or sp=1", sp, target->name);
     const int64_t heads = gcd(model->heads, model->kv_heads);
     REFUSE_IF(arena, heads % ((int64_t)sp * tp) != 0,
               "sp x tp = %lld does not divide the model's %d attention and %d key-value heads: use sp %s",

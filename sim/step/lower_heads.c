@@ -6,7 +6,9 @@
 //              and wrote is kept in that layout, so nothing of forward is sent again
 //
 // An all-to-all moves contiguous parts, one per rank: [ranks][sequences][rows][heads of a rank], which copies pack
-// before it and unpack after it, as the implementations do (rearrange, contiguous).
+// before it and unpack after it, as the implementations do (rearrange, contiguous). What attention multiplies in fp8 is
+// cast before it is sent; of one scale from earlier steps its results and gradients are sent in fp8 too (Transformer
+// Engine v2.8, context_parallel.py, AttnFuncWithCPAndQKVOA2A).
 
 #include "sim/step/lower_ops.h"
 
@@ -14,14 +16,15 @@
 // attention reads or writes.
 typedef struct Exchanged {
     const char *packed, *moved, *whole, *task;
+    bool multiplied;  // by attention, which has it in fp8 where it has anything
 } Exchanged;
 
-#define EXCHANGED(tensor)                                                                                              \
-    { tensor " for ranks", tensor " of ranks", tensor " of heads", "exchange " tensor }
-static const Exchanged query = EXCHANGED("q"), key = EXCHANGED("k"), value = EXCHANGED("v");
-static const Exchanged result = EXCHANGED("attention_out"), result_gradient = EXCHANGED("dattention_out");
-static const Exchanged query_gradient = EXCHANGED("dq"), key_gradient = EXCHANGED("dk"),
-                       value_gradient = EXCHANGED("dv");
+#define EXCHANGED(tensor, multiplied)                                                                                  \
+    { tensor " for ranks", tensor " of ranks", tensor " of heads", "exchange " tensor, multiplied }
+static const Exchanged query = EXCHANGED("q", true), key = EXCHANGED("k", true), value = EXCHANGED("v", true);
+static const Exchanged result = EXCHANGED("attention_out", false), result_gradient = EXCHANGED("dattention_out", true);
+static const Exchanged query_gradient = EXCHANGED("dq", false), key_gradient = EXCHANGED("dk", false),
+                       value_gradient = EXCHANGED("dv", false);
 
 typedef struct Heads {
     Lowering *lowering;
@@ -30,9 +33,16 @@ typedef struct Heads {
     Phase phase;
 } Heads;
 
-static int32_t part_tensor(const Heads *heads, const char *name, BufferRole role, int64_t width) {
-    Lowering *lowering = heads->lowering;
-    return lowering_tensor(lowering, name, role, lowering->dims.dtype, lowering->dims.tokens * width);
+static Dtype sent_dtype(const Heads *heads, const Exchanged *names) {
+    const Lowering *lowering = heads->lowering;
+    const bool in_fp8 = lowering->fp8 == FP8_TRANSFORMER_ENGINE && lowering->target->fp8_attention;
+    const bool all = lowering->plan->fp8_recipe == FP8_DELAYED;
+    return in_fp8 && (names->multiplied || all) ? DTYPE_FP8 : lowering->dims.dtype;
+}
+
+static int32_t sent_tensor(const Heads *heads, const Exchanged *names, const char *name, int64_t width) {
+    return lowering_tensor(heads->lowering, name, ROLE_COMMUNICATION, sent_dtype(heads, names),
+                           heads->lowering->dims.tokens * width);
 }
 
 // rows x cols in one block per rank of the group, side by side in rows of `stride` and one after another.
@@ -64,7 +74,9 @@ static int64_t part_of_sequence(const Heads *heads, int64_t width) {
 }
 
 static OpRef of_heads(const Heads *heads, const Exchanged *names, int64_t width, BufferRole role) {
-    return op_whole(heads->lowering, part_tensor(heads, names->whole, role, width));
+    Lowering *lowering = heads->lowering;
+    return op_whole(lowering, lowering_tensor(lowering, names->whole, role, lowering->dims.dtype,
+                                              lowering->dims.tokens * width));
 }
 
 // A rank's rows of all heads -> all rows of its heads. stride: of the rows in `local`; role: of attention's input.
@@ -73,8 +85,8 @@ static OpRef to_heads(const Heads *heads, const Exchanged *names, OpRef local, i
     Lowering *lowering = heads->lowering;
     const Dims *d = &lowering->dims;
     const int64_t part = part_of_sequence(heads, width);
-    const int32_t packed = part_tensor(heads, names->packed, ROLE_COMMUNICATION, width);
-    const int32_t moved = part_tensor(heads, names->moved, ROLE_COMMUNICATION, width);
+    const int32_t packed = sent_tensor(heads, names, names->packed, width);
+    const int32_t moved = sent_tensor(heads, names, names->moved, width);
     const OpRef whole = of_heads(heads, names, width, role);
     add_blocks(heads, &(Blocks){TASK_COPY, d->tokens, width / lowering->sp, stride}, local, op_whole(lowering, packed),
                ACCESS_WRITE);
@@ -90,8 +102,8 @@ static void from_heads(const Heads *heads, const Exchanged *names, OpRef whole, 
     Lowering *lowering = heads->lowering;
     const Dims *d = &lowering->dims;
     const int64_t part = part_of_sequence(heads, width);
-    const int32_t packed = part_tensor(heads, names->packed, ROLE_COMMUNICATION, width);
-    const int32_t moved = part_tensor(heads, names->moved, ROLE_COMMUNICATION, width);
+    const int32_t packed = sent_tensor(heads, names, names->packed, width);
+    const int32_t moved = sent_tensor(heads, names, names->moved, width);
     add_blocks(heads, &(Blocks){TASK_COPY, d->sequences, part, part * lowering->sp}, whole, op_whole(lowering, packed),
                ACCESS_WRITE);
     add_exchange(heads, names->task, packed, moved);
@@ -123,6 +135,11 @@ static int64_t value_stride(const Heads *heads) {
     return latent ? heads->lowering->dims.v_width : heads->attention->task.kv_stride;
 }
 
+static bool writes_cast(const Lowering *lowering, const Op *attention) {
+    const OpRef *last = &attention->operands[attention->operand_count - 1];
+    return last->tensor >= 0 && lowering->tensors[last->tensor].dtype == DTYPE_FP8 && lowering->fp8 != FP8_NONE;
+}
+
 static void heads_forward(const Heads *heads) {
     const Dims *d = &heads->lowering->dims;
     const Op *whole = heads->attention;
@@ -138,8 +155,13 @@ static void heads_forward(const Heads *heads) {
         to_heads(heads, &value, whole->operands[AT_ATTENTION_V], d->v_width, value_stride(heads), ROLE_ACTIVATION));
     const OpRef o = of_heads(heads, &result, d->o_width, ROLE_ACTIVATION);
     set_operand(&part, AT_ATTENTION_O, o);
+    const bool casts = writes_cast(heads->lowering, &part);
+    part.operand_count -= casts;
     op_list_append(heads->lowering->arena, heads->out, &part);
     from_heads(heads, &result, o, d->o_width, d->o_width, whole->operands[AT_ATTENTION_O], ACCESS_WRITE);
+    if (casts) {  // the projection's input, whose cast is priced with that product
+        op_operand(heads->out->ops[heads->out->count - 1], whole->operands[whole->operand_count - 1], ACCESS_WRITE);
+    }
 }
 
 static void heads_backward(const Heads *heads) {
