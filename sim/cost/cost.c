@@ -383,7 +383,8 @@ static double exposed_share(const CostModel *model, const StepProgram *program, 
         const double alone = model->paired ? 0 : cost_unpaired_share(&program->plan);
         return alone + (1 - alone) * model->target->ep_overlap_exposed;
     }
-    const bool overlaps = program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE;
+    const bool overlaps = program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE &&
+                          !task->unhidden;
     return overlaps ? model->target->tp_overlap_exposed : 1;
 }
 

@@ -7,6 +7,8 @@
 // results of row-parallel layers, of which each rank then has its part of the sequence: gathered whole, or exchanged
 // (a2a_experimental).
 
+#include <string.h>
+
 #include "sim/base/text.h"
 #include "sim/step/lower_ops.h"
 
@@ -94,10 +96,22 @@ void add_adapter_slices(Lowering *lowering, Unit *unit) {
     }
 }
 
-bool has_adapter(const Lowering *lowering, const char *first_slice) {
-    const Adapter *adapter =
-        lowering->plan->finetune != FINETUNE_FULL ? TEXT_FIND(adapters, ADAPTERS, of, first_slice) : NULL;
+static bool has_adapter(const Lowering *lowering, const char *first_slice) {
+    const Adapter *adapter = TEXT_FIND(adapters, ADAPTERS, of, first_slice);
     return adapter && size_of(lowering, adapter).out > 0;
+}
+
+bool adapter_reads(const Lowering *lowering, const char *tensor) {
+    static const char *const readers[][2] = {
+        {"attention_in", "wq"}, {"attention_in_full", "wq"}, {"attention_out_fp8", "wo"}, {"mlp_in", "wgate"},
+        {"mlp_in", "wup"},      {"mlp_in_full", "wgate"},    {"mlp_in_full", "wup"},      {"activation_out", "wdown"}};
+    const bool here = lowering->plan->finetune != FINETUNE_FULL;
+    for (size_t i = 0; here && i < sizeof readers / sizeof readers[0]; i++) {
+        if (strcmp(readers[i][0], tensor) == 0 && has_adapter(lowering, readers[i][1])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static const Adapter *adapter_named(const Lowering *lowering, const Linear *linear) {
@@ -186,6 +200,7 @@ static OpRef op_part(OpRef whole, int64_t bytes) {
 
 static void add_over_tp(Lowering *lowering, Section section, TaskKind kind, const char *name, OpRef from, OpRef to) {
     Op op = op_collective(lowering, kind, LANE_TP, lowering->tp_group, name, layer_phase(section));
+    op.task.unhidden = true;
     op.task.payload_bytes = to.bytes;  // of an exchange: what a rank has, before and after
     if (kind != TASK_ALL_REDUCE) {
         op_operand(&op, from, ACCESS_READ);

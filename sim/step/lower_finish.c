@@ -166,6 +166,7 @@ static uint64_t task_key(const StepProgram *program, const Task *task) {
     }
     hash_tag(&hash, task->awaited, "awaited");
     hash_tag(&hash, task->once, "once");
+    hash_tag(&hash, task->unhidden, "unhidden");
     hash_more_double(&hash, "factor", task->factor);
     hash_more_double(&hash, "share", task->share);
     hash_more(&hash, "window", task->window);

@@ -120,20 +120,6 @@ static bool reduces_scales(const Lowering *lowering) {
     return fp8_gathers_inputs(lowering) && (lowering->plan->fp8_recipe == FP8_TENSORWISE || is_nvfp4(lowering));
 }
 
-// An adapter reads in bf16 what its frozen layer casts for itself and, without a gradient of its weights, does not save
-// (Transformer Engine v2.8, pytorch/module/layernorm_linear.py: return_layernorm_output, backward_needs_input).
-static bool stays_for_adapter(const Lowering *lowering, const char *name) {
-    static const char *const read_by[][2] = {
-        {"attention_in", "wq"}, {"attention_in_full", "wq"}, {"attention_out_fp8", "wo"}, {"mlp_in", "wgate"},
-        {"mlp_in", "wup"},      {"mlp_in_full", "wgate"},    {"mlp_in_full", "wup"},      {"activation_out", "wdown"}};
-    for (size_t i = 0; i < sizeof read_by / sizeof read_by[0]; i++) {
-        if (strcmp(read_by[i][0], name) == 0 && has_adapter(lowering, read_by[i][1])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 Dtype activation_dtype(const Lowering *lowering, const char *name) {
     static const char *const inputs[] = {"attention_in", "attention_in_full", NULL};
     static const char *const mlp_inputs[] = {"mlp_in", "mlp_in_full", NULL};  // a router reads them unconverted
@@ -143,7 +129,7 @@ Dtype activation_dtype(const Lowering *lowering, const char *name) {
     const bool is_input = is_named(inputs, name) || (lowering->model->experts.count == 0 && is_named(mlp_inputs, name));
     const bool is_fp8 =
         ((gathered || kept) && is_input) || (kept && is_named(saved, name)) || (gathered && is_named(gradients, name));
-    return is_fp8 && !stays_for_adapter(lowering, name) ? DTYPE_FP8 : lowering->dims.dtype;
+    return is_fp8 && !adapter_reads(lowering, name) ? DTYPE_FP8 : lowering->dims.dtype;
 }
 
 static int32_t scalar_scale(Lowering *lowering, const char *name, int64_t count) {
@@ -165,7 +151,7 @@ static void add_scale_reduce(Lowering *lowering, Section section, LaneId lane, i
 
 // The scale of an fp8 tensor that tp ranks gather, written by the tensor's producer and reduced over them.
 OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tensor, const char *scale_name) {
-    if (!reduces_scales(lowering) || stays_for_adapter(lowering, lowering->tensors[tensor].name)) {
+    if (!reduces_scales(lowering) || adapter_reads(lowering, lowering->tensors[tensor].name)) {
         return op_absent();
     }
     const int32_t scale = scalar_scale(lowering, scale_name, 1);

@@ -80,7 +80,10 @@ void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear 
 
 // ---- what an adapter adds to its linear layer; no-ops for a layer without one (lower_adapters.c)
 
-bool has_adapter(const Lowering *lowering, const char *first_slice);         // the layer's linear that begins with it
+// Whether an adapter reads the tensor, in bf16 beside fp8 too: its frozen layer casts it for itself and, without a
+// gradient of its weights, does not save it (Transformer Engine v2.8, pytorch/module/layernorm_linear.py:
+// return_layernorm_output, backward_needs_input).
+bool adapter_reads(const Lowering *lowering, const char *tensor);
 OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y);  // where the frozen layer's result goes
 // What the GEMM reads: the weights, or their unpacked copy, made by an operation before it.
 OpRef unpacked_weights(Lowering *lowering, Section section, const Linear *linear, OpRef weights);

@@ -165,6 +165,7 @@ static void emit_tp(Lowering *lowering, OpList *out, const Op *mark, Section sec
     op.task.dtype = lowering->tensors[mark->operands[AT_MARK_FROM].tensor].dtype;
     op.task.share = mark->task.share;
     op.task.part = mark->task.part;
+    op.task.unhidden = mark->task.unhidden;
     op.only = mark->only;
     const int64_t elements = lowering->dims.tokens * lowering->dims.hidden;
     op.task.payload_bytes = op.task.dtype == DTYPE_FP8
