@@ -161,7 +161,7 @@ typedef struct Target {
     bool loss_regathers;       // CHUNKED: the head's unit is resharded after its norm and after the parts
     int loss_chunks;           // of CHUNKED: parts that a rank's tokens of a micro-step are cut into
     bool own_graphs, graph_switch, graph_parts;  // CUDA graphs of all that has no stages; a switch, and one for parts
-    bool adapter_units;          // adapters are a unit next to their layer's, and next to each attention projection
+    bool adapter_units;  // adapters are a unit next to their layer's, and next to each attention projection
     bool adapters_of_core, adapters_exchange;  // they are layers of Megatron-core, scaled by a pass; a2a_experimental
     unsigned finetunes;          // bit by Finetune: adapters that it trains (peft, or its own) with frozen layers
     bool upcasts_frozen;         // frozen parameters have fp32 masters as trained ones do

@@ -247,9 +247,15 @@ static void add_product(Lowering *lowering, Section section, const char *name, c
     op_operand(op, product->c, ACCESS_WRITE);
 }
 
+// Of which a rank has one before the adapter's result is added.
+static int parts_of_result(const Lowering *lowering, const Adapter *adapter) {
+    return adapter->row_parallel && cuts_both(lowering) ? lowering->tp : 1;
+}
+
 OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
     const Adapter *adapter = adapter_of(lowering, linear);
-    return adapter ? op_whole(lowering, tokens_by(lowering, adapter->base, linear->out)) : y;
+    const bool whole = adapter && parts_of_result(lowering, adapter) == 1;
+    return whole ? op_whole(lowering, tokens_by(lowering, adapter->base, linear->out)) : y;
 }
 
 static void add_cast(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to, int64_t elements) {
@@ -282,7 +288,7 @@ static int64_t drop_bytes(const Lowering *lowering, bool backward, int64_t eleme
     if (!lowering->target->adapters_drop || lowering->plan->fused == FUSED_COMPILED) {
         return 0;
     }
-    const DropBytes *bytes = casts_inputs(lowering)              ? &drop_in_fp32
+    const DropBytes *bytes = casts_inputs(lowering)               ? &drop_in_fp32
                              : lowering->target->adapters_of_core ? &drop_in_half
                                                                   : &drop_in_kernels;
     return elements * (backward ? bytes->backward : bytes->forward);
@@ -302,10 +308,6 @@ static void cast_input(Lowering *lowering, const Adapter *adapter, const Linear 
     add_cast(lowering, SECTION_LAYER_FORWARD, "adapter upcast", rows->x, fp32, elements);
     add_cast(lowering, SECTION_LAYER_FORWARD, "adapter autocast", fp32,
              adapter_input(lowering, adapter, linear, rows->x), elements);
-}
-
-static int parts_of_result(const Lowering *lowering, const Adapter *adapter) {
-    return adapter->row_parallel && cuts_both(lowering) ? lowering->tp : 1;
 }
 
 static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta, int64_t elements) {
@@ -360,6 +362,20 @@ static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapt
     return moves ? op_part(delta, made.bytes) : delta;
 }
 
+static void add_result(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef delta,
+                       const Rows *rows) {
+    const int parts = parts_of_result(lowering, adapter);
+    const int64_t elements = rows->count * linear->out / parts;
+    const OpRef scaled = scaled_out(lowering, adapter, delta, elements);
+    if (parts == 1) {
+        add_sum(lowering, section, adapter_frozen_out(lowering, linear, rows->y), scaled, rows->y, elements);
+        return;
+    }
+    const Op sum = op_local(TASK_ACCUMULATE, PHASE_FORWARD, "adapter sum", lowering->dims.dtype, 1, elements);
+    op_list_move(lowering, &lowering->lists[section], sum, scaled, op_part(rows->y, rows->y.bytes / parts),
+                 ACCESS_UPDATE);
+}
+
 void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *rows) {
     const Adapter *adapter = adapter_of(lowering, linear);
     if (!adapter) {
@@ -371,12 +387,7 @@ void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *r
     }
     const OpRef inner = add_inner(lowering, section, adapter, linear, rows);
     const OpRef delta = add_delta(lowering, section, adapter, linear, inner, rows);
-    const int64_t elements = rows->count * linear->out / parts_of_result(lowering, adapter);
-    const OpRef scaled = scaled_out(lowering, adapter, delta, elements);
-    OpRef base = adapter_frozen_out(lowering, linear, rows->y), sum = rows->y;
-    base.bytes /= parts_of_result(lowering, adapter);
-    sum.bytes /= parts_of_result(lowering, adapter);
-    add_sum(lowering, section, base, scaled, sum, elements);
+    add_result(lowering, section, adapter, linear, delta, rows);
 }
 
 static bool is_made(const Lowering *lowering, Section section, int32_t tensor) {
@@ -400,8 +411,7 @@ static OpRef out_gradient(Lowering *lowering, Section section, const Adapter *ad
     }
     const bool exchanges = lowering->target->adapters_exchange;
     const int64_t columns = linear->out / lowering->tp;
-    const OpRef own =
-        op_whole(lowering, tokens_by(lowering, adapter->gradient, exchanges ? columns : linear->out));
+    const OpRef own = op_whole(lowering, tokens_by(lowering, adapter->gradient, exchanges ? columns : linear->out));
     if (!is_made(lowering, section, own.tensor)) {
         add_over_tp(lowering, section, exchanges ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->gradient,
                     op_part(dy, dy.bytes / lowering->tp), own);

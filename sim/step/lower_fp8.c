@@ -216,10 +216,10 @@ void fp8_choose_weights(Lowering *lowering) {
         lowering->tensors[lowering->fp8_weights].persistent = !transient;
     }
     if (copies_weights(lowering) && lowering->ep > 1) {
-        const int copies = fp8_keeps_parameters(lowering) ? 1 : 2;
+        const int layouts = fp8_keeps_parameters(lowering) ? 1 : 2;
         lowering->fp8_experts =
             lowering_tensor(lowering, "expert fp8 weights", ROLE_PARAMETER, DTYPE_FP8,
-                            copies * fp8_stored_bytes(lowering, lowering->units[UNIT_EXPERTS].elements));
+                            layouts * fp8_stored_bytes(lowering, lowering->units[UNIT_EXPERTS].elements));
         lowering->tensors[lowering->fp8_experts].slots = layers;
         lowering->tensors[lowering->fp8_experts].persistent = true;
     }

@@ -75,8 +75,8 @@ static int64_t part_of_sequence(const Heads *heads, int64_t width) {
 
 static OpRef of_heads(const Heads *heads, const Exchanged *names, int64_t width, BufferRole role) {
     Lowering *lowering = heads->lowering;
-    return op_whole(lowering, lowering_tensor(lowering, names->whole, role, lowering->dims.dtype,
-                                              lowering->dims.tokens * width));
+    return op_whole(lowering,
+                    lowering_tensor(lowering, names->whole, role, lowering->dims.dtype, lowering->dims.tokens * width));
 }
 
 // A rank's rows of all heads -> all rows of its heads. stride: of the rows in `local`; role: of attention's input.

@@ -120,9 +120,8 @@ typedef struct Task {
     bool backward, reduce_max;  // rotary direction; all-reduce: max instead of sum
     bool vocab_split;  // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
     bool awaited, once;  // all-to-all: the host waits for received counts; tokens go once to each rank, and each node
-    bool scaled;         // embedding
-    bool unhidden;       // tp: no product hides it, with tp_overlap either
-    bool alibi;          // attention: scores lose slope * distance (Press et al. 2022)
+    bool scaled, unhidden;  // embedding; tp: no product hides it, with tp_overlap either
+    bool alibi;             // attention: scores lose slope * distance (Press et al. 2022)
     Activation activation;
     Dtype dtype;      // of the arithmetic's inputs, or of the payload
     int64_t m, n, k;  // GEMM

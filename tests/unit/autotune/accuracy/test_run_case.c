@@ -456,6 +456,13 @@ Test(run_case, layers_drop_where_a_column_says_so) {
     cr_expect_not(target_of_settings("dgx-h100", "", "")->halves_drop);
 }
 
+Test(run_case, adapters_drop_and_exchange_where_columns_say_so) {
+    const Target *said = case_with("dgx-h100", "lora_dropout,lora_a2a", "0.1", "1")->request.target;
+    const Target *not_said = case_with("dgx-h100", "lora_dropout,lora_a2a", "", "")->request.target;
+    cr_expect(said->adapters_drop && said->adapters_exchange);
+    cr_expect_not(not_said->adapters_drop || not_said->adapters_exchange);
+}
+
 Test(run_case, launches_wait_where_a_column_says_so) {
     cr_expect(case_with("dgx-a100-80g", "launch_blocking,dropout", "1", "")->request.target->runtime.launches_wait);
     cr_expect_not(case_with("dgx-a100-80g", "launch_blocking,dropout", "", "")->request.target->runtime.launches_wait);

@@ -48,7 +48,16 @@ static const LoweredRequest requests[] = {
      .grad_accum = 2},
     {.mesh = "pp=2,dp_shard=2", .target = "torchtitan@0.3", .grad_accum = 4},
     {.mesh = "pp=2,dp_replicate=2", .target = "megatron@bridge-0.6", .zero = -1, .grad_accum = 4},
-    {.mesh = "dp_shard=2,tp=2", .target = "megatron@bridge-0.6", .zero = 1, .recompute = RECOMPUTE_FULL}};
+    {.mesh = "dp_shard=2,tp=2", .target = "megatron@bridge-0.6", .zero = 1, .recompute = RECOMPUTE_FULL},
+    {.mesh = "dp_shard=2,tp=2", .target = "megatron@bridge-0.6", .zero = 1, .fp8 = true, .fp8_recipe = FP8_TENSORWISE},
+    {.mesh = "dp_shard=2,sp=2",
+     .target = "megatron@bridge-0.6",
+     .zero = 1,
+     .fp8 = true,
+     .fp8_recipe = FP8_DELAYED,
+     .fp8_parameters = true,
+     .lora_targets = LORA_ATTENTION,
+     .grad_accum = 2}};
 enum { REQUESTS = sizeof requests / sizeof requests[0] };
 
 static int64_t trained_elements(const StepProgram *program) {
@@ -202,6 +211,45 @@ Test(adapters, of_megatron_core_exchange_what_a_rank_wide_and_two_hidden_wide_la
     cr_expect_eq(adapter_bytes_over_tp(&other, TASK_ALL_GATHER) + adapter_bytes_over_tp(&other, TASK_ALL_REDUCE), 0);
 }
 
+static StepProgram with_target(const StepProgram *program, const Target *target) {
+    StepProgram other;
+    Error error = {0};
+    cr_assert_eq(step_lower(&program->model, &program->plan, target, &arena, &other, &error), STATUS_OK, "%s",
+                 error.message);
+    return other;
+}
+
+// With a2a_experimental a rank sends its columns of what two layers made and has its rows, each way.
+Test(adapters, of_megatron_core_may_exchange_what_they_would_gather) {
+    const LoweredRequest request = {.target = "megatron@bridge-0.6", .mesh = "tp=2", .zero = -1};
+    const StepProgram gathered = lowered(&arena, with_adapters(request));
+    Target exchanges = *gathered.target;
+    exchanges.adapters_exchange = true;
+    const StepProgram program = with_target(&gathered, &exchanges);
+    const int64_t tokens = plan_local_tokens(&program.plan), rank = plan_lora_rank(&program.plan);
+    cr_expect_eq(adapter_bytes_over_tp(&program, TASK_ALL_TO_ALL), (2 + 2) * tokens * program.model.hidden / 2 * 2);
+    cr_expect_eq(adapter_bytes_over_tp(&program, TASK_ALL_GATHER), 2 * tokens * rank * 2);
+}
+
+// Each of a layer's gathers and scatters of what an adapter reads, and what adapters themselves move.
+Test(adapters, of_megatron_core_move_over_tp_what_no_product_hides) {
+    const LoweredRequest request = {
+        .target = "megatron@bridge-0.6", .mesh = "tp=2", .zero = -1, .lora_targets = LORA_ATTENTION};
+    const StepProgram program = lowered(&arena, with_adapters(request));
+    int unhidden = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        const bool of_adapter = strstr(task->name, "adapter") || strstr(task->name, "attention in");
+        cr_expect_eq(task->unhidden, task->lane == LANE_TP && of_adapter, "%s", task->name);
+        unhidden += task->unhidden;
+    }
+    cr_expect_gt(unhidden, 0);
+    const StepProgram whole = lowered(&arena, (LoweredRequest){.target = "megatron", .mesh = "tp=2", .zero = -1});
+    for (int32_t i = 0; i < whole.task_count; i++) {
+        cr_expect_not(whole.tasks[i].unhidden, "%s", whole.tasks[i].name);
+    }
+}
+
 static int32_t slots_of(const StepProgram *program, const char *name) {
     for (int32_t i = 0; i < program->buffer_count; i++) {
         if (strcmp(program->buffers[i].name, name) == 0) {
@@ -234,6 +282,53 @@ static const Buffer *buffer_of(const StepProgram *program, const char *name) {
     return NULL;
 }
 
+static StepProgram beside_fp8(bool parameters) {
+    const LoweredRequest request = {.target = "megatron@bridge-0.6",
+                                    .mesh = "dp_shard=2",
+                                    .zero = 1,
+                                    .fp8 = true,
+                                    .fp8_recipe = FP8_DELAYED,
+                                    .fp8_parameters = parameters,
+                                    .lora_targets = LORA_ATTENTION};
+    return lowered(&arena, with_adapters(request));
+}
+
+static int64_t passes_beside(const StepProgram *program, const char *product) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (strcmp(program->tasks[i].name, product) == 0) {
+            return program->tasks[i].cast_bytes;
+        }
+    }
+    cr_assert_fail("%s", product);
+    return 0;
+}
+
+// Transformer Engine hands them the norm's result unquantized; what no adapter reads is quantized by what makes it.
+Test(adapters, beside_fp8_layers_read_bf16) {
+    const StepProgram program = beside_fp8(false);
+    cr_expect_eq(buffer_of(&program, "attention_in")->dtype, DTYPE_BF16);
+    cr_expect_eq(buffer_of(&program, "attention_in")->slots, program.model.layers);
+    cr_expect_eq(slots_of(&program, "attention_out_fp8"), 0);
+    cr_expect_eq(buffer_of(&program, "mlp_in")->dtype, DTYPE_FP8);
+    cr_expect_eq(buffer_of(&program, "mlp_in")->slots, 1);
+}
+
+// The product of the frozen layer casts that itself: a byte of fp8 written for each element of bf16 read.
+Test(adapters, beside_fp8_layers_leave_the_cast_to_the_frozen_product) {
+    const StepProgram program = beside_fp8(false);
+    const int64_t elements = plan_local_tokens(&program.plan) * program.model.hidden;
+    cr_expect_eq(passes_beside(&program, "qkv"), 3 * elements);
+    cr_expect_eq(passes_beside(&program, "wq adapter a"), 0);
+}
+
+Test(adapters, beside_weights_kept_in_fp8_cast_none_of_them_in_a_step) {
+    const StepProgram cast = beside_fp8(false), kept = beside_fp8(true);
+    cr_expect_gt(tasks_named(&cast, "cast weights to fp8"), 0);
+    cr_expect_eq(tasks_named(&kept, "cast weights to fp8"), 0);
+    cr_expect_gt(tasks_named(&kept, "transpose fp8 weights"), 0);
+    cr_expect_eq(buffer_of(&kept, "layer fp8 weights")->slots, 1, "one layer's transposed copy at a time");
+}
+
 static MemoryBreakdown breakdown_of(const StepProgram *program) {
     Error error = {0};
     MemoryBreakdown breakdown;
@@ -251,16 +346,6 @@ Test(adapters, of_peft_cast_their_inputs_to_fp32_and_back) {
     const LoweredRequest whole = {.finetune = FINETUNE_LORA, .target = "accelerate"};
     const StepProgram in_fp32 = lowered(&arena, whole);
     cr_assert_eq(tasks_named(&in_fp32, "adapter upcast"), 0);
-}
-
-static int64_t passes_beside(const StepProgram *program, const char *product) {
-    for (int32_t i = 0; i < program->task_count; i++) {
-        if (strcmp(program->tasks[i].name, product) == 0) {
-            return program->tasks[i].cast_bytes;
-        }
-    }
-    cr_assert_fail("%s", product);
-    return 0;
 }
 
 // 9 bytes an element there and back in fp32, 5 and 8 where kernels for packed weights do it.
@@ -283,6 +368,17 @@ Test(adapters, that_drop_elements_of_their_input_move_it_once_more_there_and_bac
     check_dropped(FINETUNE_LORA, FUSED_EAGER, 9, 9);
     check_dropped(FINETUNE_QLORA, FUSED_FUSED, 5, 8);
     check_dropped(FINETUNE_LORA, FUSED_COMPILED, 0, 0);
+}
+
+// PyTorch's dropout in bf16: read, written and its mask, both ways.
+Test(adapters, of_megatron_core_drop_elements_in_bf16) {
+    const StepProgram kept = beside_fp8(false);
+    Target drops = *kept.target;
+    drops.adapters_drop = true;
+    const StepProgram dropped = with_target(&kept, &drops);
+    const int64_t elements = plan_local_tokens(&kept.plan) * kept.model.hidden;
+    cr_expect_eq(passes_beside(&dropped, "wq adapter a"), 5 * elements);
+    cr_expect_eq(passes_beside(&dropped, "wq adapter input gradient"), 5 * elements);
 }
 
 // Of FSDP 1: its hooks refer to them. When backward ends all inputs and gradients of layers are alive.

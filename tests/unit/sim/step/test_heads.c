@@ -109,3 +109,54 @@ Test(heads, tokens_of_ranks_are_those_of_the_cp_rank_in_equal_parts) {
     chunks = step_token_chunks(&program, &at);
     cr_expect(chunks.count == 1 && chunks.length == 16 && chunks.start[0] == 56);
 }
+
+static StepProgram in_fp8(bool attention, Fp8Recipe recipe) {
+    const StepProgram bf16 = lowered(
+        &arena,
+        (LoweredRequest){
+            .target = "megatron@0.19", .mesh = "sp=2", .seq = 128, .bf16 = true, .fp8 = true, .fp8_recipe = recipe});
+    Target target = *bf16.target;
+    target.fp8_attention = attention;
+    StepProgram program;
+    Error error = {0};
+    cr_assert_eq(step_lower(&bf16.model, &bf16.plan, &target, &arena, &program, &error), STATUS_OK, "%s",
+                 error.message);
+    return program;
+}
+
+static int64_t exchanged_bytes(const StepProgram *program) {
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        bytes += program->tasks[i].kind == TASK_ALL_TO_ALL ? program->tasks[i].payload_bytes : 0;
+    }
+    return bytes;
+}
+
+// Of 4 heads with 2 of keys a layer sends q, k, v and the results, and as much back: 2 x (4 + 2 + 2 + 4) heads wide.
+Test(heads, what_attention_multiplies_in_fp8_is_sent_so) {
+    const StepProgram half = in_fp8(false, FP8_DELAYED), delayed = in_fp8(true, FP8_DELAYED);
+    const StepProgram current = in_fp8(true, FP8_TENSORWISE);
+    const ModelSpec *model = &half.model;
+    const int64_t row = (int64_t)model->head_dim * plan_local_tokens(&half.plan);
+    const int64_t each_way = row * (2 * model->heads + 2 * model->kv_heads);
+    const int64_t multiplied = row * (2 * model->heads + 2 * model->kv_heads);  // q, k, v and the results' gradient
+    cr_expect_eq(exchanged_bytes(&half), 2 * each_way * 2);
+    cr_expect_eq(exchanged_bytes(&delayed), 2 * each_way);
+    cr_expect_eq(exchanged_bytes(&current), 2 * each_way * 2 - multiplied);
+}
+
+// The projection's input is there once its rows are: attention itself makes those of other ranks too.
+Test(heads, in_fp8_the_projection_reads_what_the_exchange_brought) {
+    const StepProgram program = in_fp8(false, FP8_DELAYED);
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        for (int k = 0; k < task->operand_count; k++) {
+            const Operand *operand = &program.operands[task->first_operand + k];
+            const bool is_input =
+                operand->ref.buffer >= 0 && strcmp(program.buffers[operand->ref.buffer].name, "attention_out_fp8") == 0;
+            if (is_input && (operand->access & ACCESS_WRITE)) {
+                cr_expect_eq(task->kind, TASK_UNPACK, "%s", task->name);
+            }
+        }
+    }
+}
