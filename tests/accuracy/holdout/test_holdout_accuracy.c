@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/accuracy/accuracy.h"
+#include "tests/support/kept_predictions.h"
 
 #define FOLDER NDTUNE_SOURCE_DIR "/tests/accuracy/holdout/"
 #define DEVELOPED NDTUNE_SOURCE_DIR "/tests/accuracy/runs/"
@@ -19,7 +19,7 @@ static void score_holdout(void) {
     const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "runs.csv", NULL},
                                      .groups_paths = (const char *const[]){FOLDER "groups.csv", NULL}};
     Error error = {0};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(accuracy_run_once(&options, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
 }
 
 static void forget(void) {
@@ -86,7 +86,7 @@ static void check_tuned(Tuned kind, int count, double median, double p90) {
     Accuracy tuned;
     Error error = {0};
     const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "tuned.csv", NULL}};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &tuned, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(accuracy_run_once(&options, &arena, &tuned, &error), STATUS_OK, "%s", error.message);
     double *errors = ARENA_ARRAY(&arena, double, tuned.runs.count);
     int n = 0;
     for (int i = 0; i < tuned.runs.count; i++) {

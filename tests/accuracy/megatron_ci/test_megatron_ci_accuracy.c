@@ -3,7 +3,7 @@
 
 #include <criterion/criterion.h>
 
-#include "autotune/accuracy/accuracy.h"
+#include "tests/support/kept_predictions.h"
 
 #define FOLDER NDTUNE_SOURCE_DIR "/tests/accuracy/megatron_ci/"
 
@@ -13,7 +13,7 @@ static Accuracy accuracy;
 static void score(void) {
     const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "runs.csv", NULL}};
     Error error = {0};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(accuracy_run_once(&options, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
 }
 
 static void forget(void) {

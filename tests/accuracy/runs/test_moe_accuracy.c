@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/accuracy/accuracy.h"
 #include "sim/frameworks/framework.h"
+#include "tests/support/kept_predictions.h"
 
 static Arena arena;
 static Accuracy accuracy;
@@ -16,7 +16,7 @@ static void score_sample(void) {
     const AccuracyOptions options = {.runs_paths =
                                          (const char *const[]){NDTUNE_SOURCE_DIR "/tests/accuracy/runs/moe.csv", NULL}};
     Error error = {0};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(accuracy_run_once(&options, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
 }
 
 static void forget(void) {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/accuracy/accuracy.h"
 #include "sim/frameworks/framework.h"
+#include "tests/support/kept_predictions.h"
 
 #define FOLDER NDTUNE_SOURCE_DIR "/tests/accuracy/runs/"
 
@@ -19,7 +19,7 @@ static void score_sample(void) {
                                      .oom_paths = (const char *const[]){FOLDER "oom.csv", NULL},
                                      .groups_paths = (const char *const[]){FOLDER "groups.csv", NULL}};
     Error error = {0};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(accuracy_run_once(&options, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
 }
 
 static void forget(void) {
@@ -205,7 +205,7 @@ static void score_adapters(void) {
     const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "lora.csv", NULL},
                                      .oom_paths = (const char *const[]){FOLDER "lora_oom.csv", NULL}};
     Error error = {0};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(accuracy_run_once(&options, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
 }
 
 TestSuite(published_adapters, .init = score_adapters, .fini = forget);
