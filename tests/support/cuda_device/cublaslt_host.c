@@ -62,29 +62,52 @@ static float element(const void *data, const struct HostLayout *layout, cublasOp
     return value(data, layout->type, op == CUBLAS_OP_N ? col * layout->leading + row : row * layout->leading + col);
 }
 
+// The first matrix a column of all its rows at a time, so that the sums of a column of the result go on side by side.
+static double *rows_by_inner(const HostWork *w, int64_t inner) {
+    const int64_t rows = w->d_layout.rows;
+    double *values = malloc((size_t)(rows * inner) * sizeof *values);
+    for (int64_t i = 0; i < inner; i++) {
+        for (int64_t row = 0; row < rows; row++) {
+            values[i * rows + row] = (double)element(w->a, &w->a_layout, w->product.first, row, i);
+        }
+    }
+    return values;
+}
+
+static void store_sum(const HostWork *w, int64_t row, int64_t col, double sum) {
+    const int64_t at = col * w->d_layout.leading + row;
+    sum *= (double)w->alpha;
+    sum += w->beta != 0 ? (double)w->beta * (double)value(w->c, w->d_layout.type, at) : 0;
+    if (w->product.epilogue == CUBLASLT_EPILOGUE_BIAS) {
+        sum += (double)value(w->product.bias, w->product.bias_type, row);
+    }
+    if (w->d_layout.type == CUDA_R_16BF) {
+        ((uint16_t *)w->d)[at] = bf16_of((float)sum);
+    } else {
+        ((float *)w->d)[at] = (float)sum;
+    }
+}
+
 static void work_run(void *context) {
     const HostWork *w = context;
     const int64_t inner = w->product.first == CUBLAS_OP_N ? w->a_layout.cols : w->a_layout.rows;
+    const int64_t rows = w->d_layout.rows;
+    double *first = rows_by_inner(w, inner), *sums = malloc((size_t)rows * sizeof *sums);
     for (int64_t col = 0; col < w->d_layout.cols; col++) {
-        for (int64_t row = 0; row < w->d_layout.rows; row++) {
-            const int64_t at = col * w->d_layout.leading + row;
-            double sum = 0;
-            for (int64_t i = 0; i < inner; i++) {
-                sum += (double)element(w->a, &w->a_layout, w->product.first, row, i) *
-                       (double)element(w->b, &w->b_layout, w->product.second, i, col);
-            }
-            sum *= (double)w->alpha;
-            sum += w->beta != 0 ? (double)w->beta * (double)value(w->c, w->d_layout.type, at) : 0;
-            if (w->product.epilogue == CUBLASLT_EPILOGUE_BIAS) {
-                sum += (double)value(w->product.bias, w->product.bias_type, row);
-            }
-            if (w->d_layout.type == CUDA_R_16BF) {
-                ((uint16_t *)w->d)[at] = bf16_of((float)sum);
-            } else {
-                ((float *)w->d)[at] = (float)sum;
+        memset(sums, 0, (size_t)rows * sizeof *sums);
+        for (int64_t i = 0; i < inner; i++) {
+            const double factor = (double)element(w->b, &w->b_layout, w->product.second, i, col);
+            const double *const of_rows = first + i * rows;
+            for (int64_t row = 0; row < rows; row++) {
+                sums[row] += of_rows[row] * factor;
             }
         }
+        for (int64_t row = 0; row < rows; row++) {
+            store_sum(w, row, col, sums[row]);
+        }
     }
+    free(first);
+    free(sums);
 }
 
 static bool aligned(const void *address, uint64_t bytes) {
