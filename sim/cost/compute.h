@@ -17,8 +17,9 @@ typedef struct GemmShape {
     bool trans_a, trans_b;  // A is stored [k, m], B [n, k]
     Dtype output;           // with the next field, the key by which timed products are looked up
     bool accumulate;
-    bool casts_input;  // fp8: A is cast first, as in the measurements of the rates
-    bool exact;        // fp8: sums in full precision, as for gradients
+    bool casts_input;   // fp8: A is cast first, as in the measurements of the rates
+    bool exact;         // fp8: sums in full precision, as for gradients
+    bool block_scales;  // fp8: a scale for every 32 elements along K
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);

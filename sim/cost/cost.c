@@ -121,6 +121,10 @@ static double widened_factor(const Accelerator *accelerator, const Task *task) {
     }
 }
 
+static bool has_block_scales(const StepProgram *program, const Task *task) {
+    return task->dtype == DTYPE_FP8 && program->plan.fp8_recipe == FP8_MX;
+}
+
 static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
     const GemmShape shape = {.m = task->m,
@@ -133,7 +137,8 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
                              .accumulate = task->accumulate,
                              // torchao (config.py: use_fast_accum) and Transformer Engine (use_split_accumulator)
                              // alike; only forward reads weights as they lie
-                             .exact = task->dtype == DTYPE_FP8 && !task->trans_b};
+                             .exact = task->dtype == DTYPE_FP8 && !task->trans_b,
+                             .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, task->dtype, &shape);
     if (task->cast_bytes > 0) {
         const KernelTime casts = stream_time(accelerator, (double)task->cast_bytes, 1);
@@ -171,7 +176,8 @@ static KernelTime grouped_task_time(const CostModel *model, const StepProgram *p
                              .trans_a = task->trans_a,
                              .trans_b = task->trans_b,
                              .output = output,
-                             .accumulate = task->accumulate};
+                             .accumulate = task->accumulate,
+                             .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, computed_dtype(accelerator, task), &shape);
     if (accelerator->grouped_ramp_rows == 0) {  // measured ones have it; fp8's has a cast in it, bf16's is a launch
         time.seconds += (task_expert_calls(model->target, task) - 1) * accelerator->gemm[DTYPE_BF16].launch_s;
@@ -383,8 +389,8 @@ static double exposed_share(const CostModel *model, const StepProgram *program, 
         const double alone = model->paired ? 0 : cost_unpaired_share(&program->plan);
         return alone + (1 - alone) * model->target->ep_overlap_exposed;
     }
-    const bool overlaps = program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE &&
-                          !task->unhidden;
+    const bool overlaps =
+        program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE && !task->unhidden;
     return overlaps ? model->target->tp_overlap_exposed : 1;
 }
 

@@ -109,9 +109,9 @@ Test(holdout_runs, tuned_stacks_stay_near_their_first_score) {
 }
 
 // 7.9 and 10.5 % when first predicted. Recorded anew on 2026-11-29 (9.9 -> 10.0 in the middle): sums in bf16 show the
-// bytes that are read, not those that operands are smaller by (RESULTS.md).
+// bytes that are read, not those that operands are smaller by (RESULTS.md). Since: cuDNN of 2025, products of mxfp8.
 Test(holdout_runs, tuned_stacks_in_mxfp8_stay_near_their_first_score) {
-    check_tuned(TUNED_BLOCKS, 5, 0.101, 0.123);
+    check_tuned(TUNED_BLOCKS, 5, 0.06, 0.08);
 }
 
 // 7.9 and 12.1 % when first predicted.
