@@ -79,6 +79,21 @@ static const TargetVersion bigscience_bf16 = {
                  SET(gradient_buffer, true), SET(runtime.scatters_by_all_reduce, true), SET(runtime.reduce_buffer, 0)),
 };
 
+// GPT-NeoX, Megatron's layers on DeepSpeed 0.3.15 (EleutherAI/gpt-neox v1.0 of 2023-03 with EleutherAI/DeeperSpeed
+// eb7f5cff): its pipelines of one stage too reduce gradients whole behind the last backward, in the weights' dtype
+// (runtime/pipe/engine.py, _exec_reduce_grads: buffered_allreduce_fallback).
+static const TargetVersion megatron_neox = {
+    .version = "neox",
+    .extends = &bigscience,
+    .evidence = "8 published runs, none fitted",
+    .settings = SETTINGS(SET(runtime.scatters_by_all_reduce, true),
+                         // into the bucket 4, divided 4, back 4 (runtime/engine.py, allreduce_and_copy)
+                         SET(runtime.whole_bytes_per_parameter, 12.0),
+                         // megatron/mpu/cross_entropy.py: to fp32 6, largest 4, less it 8, exp 8, sum 4, over it 8;
+                         // backward times the gradient 8, to fp16 6
+                         SET(runtime.loss_bytes_per_logit, 52.0)),
+};
+
 static const TargetVersion megatron_core = {
     .version = "core",
     .extends = &megatron_2022,
@@ -314,7 +329,7 @@ const Framework framework_megatron = {
     .refuse = refuse,
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_fsdp,
                                                &megatron_0_4, &megatron_2022, &megatron_2022_06, &bigscience,
-                                               &bigscience_bf16, NULL},
+                                               &bigscience_bf16, &megatron_neox, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, &export_megatron_bridge, NULL},
     .config = &import_megatron,
     .synonyms = synonyms,

@@ -186,8 +186,8 @@ Test(fresh_runs, ten_more_sources_stay_near_their_first_score) {
     cr_assert_eq(accuracy_run(&options, NULL, &arena, &of, &error), STATUS_OK, "%s", error.message);
     cr_expect_eq(of.runs.count, 89);
     cr_expect_geq(of.scored, 83);
-    cr_expect_leq(of.step.median_abs, 0.125, "median %.3f", of.step.median_abs);
-    cr_expect_leq(of.step.p90_abs, 0.22, "90th percentile %.3f", of.step.p90_abs);
+    cr_expect_leq(of.step.median_abs, 0.11, "median %.3f", of.step.median_abs);
+    cr_expect_leq(of.step.p90_abs, 0.20, "90th percentile %.3f", of.step.p90_abs);
     cr_expect_lt(of.step.median_abs, of.step.baseline_median_abs);
     cr_expect_lt(of.step.p90_abs, of.step.baseline_p90_abs);
     cr_expect_leq(of.memory.median_abs, 0.05, "memory %.3f", of.memory.median_abs);

@@ -110,7 +110,8 @@ Test(target, the_rows_that_people_name_are_there) {
                                         "nanotron@2024-12",
                                         "aleph_scaling@0.1",
                                         "megatron@bigscience",
-                                        "megatron@bigscience-bf16"};
+                                        "megatron@bigscience-bf16",
+                                        "megatron@neox"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         find(named[i]);
     }

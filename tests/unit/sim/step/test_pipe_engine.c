@@ -1,5 +1,5 @@
-// Megatron's layers in pipelines of a library that sums gradients by itself (megatron@bigscience): what runs again,
-// what gradients are summed in, and when they are reduced.
+// Megatron's layers in pipelines of a library that sums gradients by itself (megatron@bigscience, megatron@neox): what runs
+// again, what gradients are summed in, and when they are reduced.
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -14,13 +14,14 @@ static void clean(void) {
 
 TestSuite(pipe_engine, .fini = clean);
 
+static StepProgram on(const char *mesh, const char *target, Recompute recompute) {
+    return lowered(
+        &arena, (LoweredRequest){
+                    .target = target, .mesh = mesh, .grad_accum = 2, .zero = 1, .bf16 = true, .recompute = recompute});
+}
+
 static StepProgram with(const char *target, Recompute recompute) {
-    return lowered(&arena, (LoweredRequest){.target = target,
-                                            .mesh = "pp=2,dp_shard=2",
-                                            .grad_accum = 2,
-                                            .zero = 1,
-                                            .bf16 = true,
-                                            .recompute = recompute});
+    return on("pp=2,dp_shard=2", target, recompute);
 }
 
 static Dtype gradients_of(const StepProgram *program) {
@@ -63,4 +64,10 @@ Test(pipe_engine, the_optimizer_of_bf16_adds_every_micro_step_to_fp32_ones) {
     cr_expect_eq(gradients_of(&program), DTYPE_FP32);
     cr_expect_gt(tasks_named(&program, "gradient add"), 0);
     check_reductions(&program, DTYPE_FP32);
+}
+
+// GPT-NeoX runs DeepSpeed's pipeline with pipe-parallel-size 1 too.
+Test(pipe_engine, one_stage_reduces_behind_the_last_backward_too) {
+    const StepProgram program = on("dp_shard=2", "megatron@neox", RECOMPUTE_FULL);
+    check_reductions(&program, DTYPE_BF16);
 }
