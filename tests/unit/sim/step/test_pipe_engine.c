@@ -1,5 +1,5 @@
-// Megatron's layers in pipelines of a library that sums gradients by itself (megatron@bigscience, megatron@neox): what runs
-// again, what gradients are summed in, and when they are reduced.
+// Megatron's layers in pipelines of a library that sums gradients by itself (megatron@bigscience, megatron@neox): what
+// runs again, what gradients are summed in, and when they are reduced.
 
 #include <criterion/criterion.h>
 #include <string.h>
