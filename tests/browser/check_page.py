@@ -30,15 +30,14 @@ picture.onload = function () {
     canvas.width = picture.width; canvas.height = picture.height;
     const context = canvas.getContext('2d');
     context.drawImage(picture, 0, 0);
-    const bytes = context.getImageData(0, 0, canvas.width, canvas.height).data, counts = new Map();
+    const bytes = context.getImageData(0, 0, canvas.width, canvas.height).data, counts = new Uint32Array(1 << 12);
     let sum = 0;
     for (let i = 0; i < bytes.length; i += 4) {
-        const colour = bytes[i] >> 4 << 8 | bytes[i + 1] >> 4 << 4 | bytes[i + 2] >> 4;
-        counts.set(colour, (counts.get(colour) || 0) + 1);
+        counts[bytes[i] >> 4 << 8 | bytes[i + 1] >> 4 << 4 | bytes[i + 2] >> 4]++;
         sum += bytes[i] + bytes[i + 1] + bytes[i + 2];
     }
-    const pixels = bytes.length / 4, most = Math.max(...counts.values());
-    const colours = [...counts.values()].filter((count) => count > pixels / 5000).length;
+    const pixels = bytes.length / 4, most = Math.max(...counts);
+    const colours = counts.filter((count) => count > pixels / 5000).length;
     done({colours: colours, drawn: 1 - most / pixels, light: sum / pixels / 765});
 };
 picture.onerror = () => done(null);
