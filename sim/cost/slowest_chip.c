@@ -11,6 +11,8 @@
 static const double half_sqrt = 0.70710678118654752;       // sqrt(1/2)
 static const double normal_density = 0.39894228040143268;  // 1/sqrt(2 pi)
 
+static const double blom = 0.375;  // the slowest of n is (n - blom)/(n + 1 - 2 blom) of the way down
+
 static const double precise_sigmas = 1e-9;
 
 enum { NEWTON_STEPS = 32 };  // seven or so are usual
@@ -19,7 +21,7 @@ double slowest_chip_sigmas(int chips) {
     if (chips < 2) {
         return 0;
     }
-    const double share = (chips - 0.375) / (chips + 0.25);
+    const double share = (chips - blom) / (chips + 1 - 2 * blom);
     double sigmas = 1;
     for (int i = 0; i < NEWTON_STEPS; i++) {
         const double above = share - 0.5 * (1 + erf(sigmas * half_sqrt));
@@ -72,7 +74,7 @@ double slowest_stage_factor(const Accelerator *accelerator, StageLoads *loads) {
     for (int i = 0; i < loads->count; i++) {
         loads->load[i] /= most;
     }
-    const double as_many = chips * 0.625 / (chips + 0.25);  // beyond the slowest of equal loads
+    const double as_many = chips * (1 - blom) / (chips + 1 - 2 * blom);  // beyond the slowest of equal loads
     for (int i = 0; i < HALVINGS; i++) {
         const double factor = 0.5 * (low + high);
         if (chips_beyond(loads, accelerator->chip_spread, factor) > as_many) {
