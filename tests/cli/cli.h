@@ -12,10 +12,16 @@ enum { CLI_MAX_WORDS = 64 };
 ProgramRun cli_words(const char *const *words);
 #define CLI(...) cli_words((const char *const[]){__VA_ARGS__, NULL})
 
+// The same, run for the first claim of the program that asks with these words; the others get what it printed.
+ProgramRun cli_words_once(const char *const *words);
+#define CLI_ONCE(...) cli_words_once((const char *const[]){__VA_ARGS__, NULL})
+
 // Its standard output as JSON; fails the test when the exit code differs or the text is not JSON. The caller frees
 // the root.
 json_t *cli_json_words(int exit_code, const char *const *words);
 #define CLI_JSON(exit_code, ...) cli_json_words(exit_code, (const char *const[]){__VA_ARGS__, NULL})
+json_t *cli_json_words_once(int exit_code, const char *const *words);
+#define CLI_JSON_ONCE(exit_code, ...) cli_json_words_once(exit_code, (const char *const[]){__VA_ARGS__, NULL})
 
 double cli_number(const json_t *object, const char *key);
 const char *cli_text(const json_t *object, const char *key);

@@ -35,7 +35,7 @@ static void check_prediction(const json_t *entry) {
 }
 
 Test(cli_plan, accounts_for_the_56_shapes_of_world_32) {
-    json_t *root = CLI_JSON(0, "--world", "32", "--model", "7b", "--format", "json");
+    json_t *root = CLI_JSON_ONCE(0, "--world", "32", "--model", "7b", "--format", "json");
     const json_t *entries = json_object_get(root, "entries"), *rejected = json_object_get(root, "rejected");
     cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.plan/1");
     cr_assert_eq(json_array_size(entries) + json_array_size(rejected), 56);
@@ -124,7 +124,7 @@ Test(cli_plan, guesses_about_experts_are_printed_as_guesses) {
 }
 
 Test(cli_plan, no_shape_comes_twice) {
-    json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    json_t *root = CLI_JSON_ONCE(0, "--world", "8", "--model", "7b", "--format", "json");
     json_t *all = json_copy(json_object_get(root, "entries"));
     json_array_extend(all, json_object_get(root, "rejected"));
     for (size_t i = 0; i < json_array_size(all); i++) {
@@ -150,7 +150,7 @@ Test(cli_plan, every_entry_keeps_the_promises_of_the_contract) {
 }
 
 Test(cli_plan, entries_after_the_best_are_ranked) {
-    json_t *root = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    json_t *root = CLI_JSON_ONCE(0, "--world", "8", "--model", "7b", "--format", "json");
     const json_t *entries = json_object_get(root, "entries");
     for (size_t i = 2; i < json_array_size(entries); i++) {
         cr_assert_geq(cli_number(json_array_get(entries, i - 1), "tokens_per_s"),
@@ -160,7 +160,7 @@ Test(cli_plan, entries_after_the_best_are_ranked) {
 }
 
 Test(cli_plan, every_rejected_shape_has_a_reason) {
-    json_t *root = CLI_JSON(0, "--world", "32", "--model", "7b", "--format", "json");
+    json_t *root = CLI_JSON_ONCE(0, "--world", "32", "--model", "7b", "--format", "json");
     size_t i;
     json_t *row;
     json_array_foreach(json_object_get(root, "rejected"), i, row) {
@@ -185,7 +185,7 @@ Test(cli_plan, a_global_batch_is_met_or_the_nearest_named) {
 }
 
 Test(cli_plan, the_same_question_gives_the_same_entries) {
-    json_t *first = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    json_t *first = CLI_JSON_ONCE(0, "--world", "8", "--model", "7b", "--format", "json");
     json_t *second = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
     cr_assert(json_equal(json_object_get(first, "entries"), json_object_get(second, "entries")));
     json_decref(first);
@@ -267,7 +267,7 @@ Test(cli_predict, one_object_keeps_the_promises) {
 }
 
 Test(cli_predict, agrees_with_the_entry_of_plan) {
-    json_t *plan = CLI_JSON(0, "--world", "8", "--model", "7b", "--format", "json");
+    json_t *plan = CLI_JSON_ONCE(0, "--world", "8", "--model", "7b", "--format", "json");
     const json_t *entry = json_array_get(json_object_get(plan, "entries"), 0);
     const json_t *mesh = json_object_get(entry, "mesh"), *choices = json_object_get(entry, "plan");
     char mesh_words[128], micro[16], accumulate[16];

@@ -15,7 +15,7 @@
 static const char *const PLACE = "NDTUNE_TESTS_KEPT";
 
 typedef struct Head {
-    char name[56];
+    char name[KEPT_NAME_BYTES];
     uint64_t bytes;
 } Head;
 

@@ -6,5 +6,7 @@
 
 #include <stddef.h>
 
+enum { KEPT_NAME_BYTES = 504 };
+
 // Fills the value, of so many bytes: with `make`, or with what it made under this name.
 void kept(const char *name, void *value, size_t bytes, void (*make)(void *value));
