@@ -4,15 +4,13 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
-#include <string.h>
+
+#include "kernels/symbols.h"
 
 #define SYMBOL(name, member)                                                                                           \
-    { #name, offsetof(MpiLibrary, member) }
+    { #name, offsetof(MpiLibrary, member), false }
 
-static const struct {
-    const char *name;
-    size_t at;
-} symbols[] = {
+static const Symbol symbols[] = {
     SYMBOL(MPI_Init_thread, init_thread),
     SYMBOL(MPI_Finalize, finalize),
     SYMBOL(MPI_Error_string, error_string),
@@ -41,11 +39,7 @@ Status mpi_library_open(MpiLibrary *library, Error *error) {
     FAIL_IF(!handle, error, STATUS_ENVIRONMENT,
             "transport mpi: no %s on this machine (Open MPI: package openmpi-bin, or LD_LIBRARY_PATH to where it is)",
             files[1]);
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *found = dlsym(handle, symbols[i].name);
-        FAIL_IF(!found, error, STATUS_ENVIRONMENT, "transport mpi: %s has no %s: it is not Open MPI", files[1],
-                symbols[i].name);
-        memcpy((char *)library + symbols[i].at, &found, sizeof found);  // ISO C has no cast to a function pointer
-    }
+    const char *lacks = symbols_find(handle, symbols, sizeof symbols / sizeof *symbols, library);
+    FAIL_IF(lacks, error, STATUS_ENVIRONMENT, "transport mpi: %s has no %s: it is not Open MPI", files[1], lacks);
     return STATUS_OK;
 }

@@ -5,15 +5,9 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "exec/transport/nccl_choice.h"
-
-typedef struct Symbol {
-    const char *name;
-    size_t at;
-    bool may_lack;
-} Symbol;
+#include "kernels/symbols.h"
 
 #define NCCL_SYMBOL(name, member)                                                                                      \
     { #name, offsetof(NcclLibrary, member), false }
@@ -73,12 +67,8 @@ static Status library_load(const char *file, const char *what, const Symbol *sym
                            Error *error) {
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     FAIL_IF(!handle, error, STATUS_ENVIRONMENT, "transport nccl: no %s on this machine (%s)", file, what);
-    for (size_t i = 0; i < count; i++) {
-        void *found = dlsym(handle, symbols[i].name);
-        FAIL_IF(!found && !symbols[i].may_lack, error, STATUS_ENVIRONMENT,
-                "transport nccl: %s has no %s: it is too old", file, symbols[i].name);
-        memcpy((char *)table + symbols[i].at, &found, sizeof found);  // ISO C has no cast to a function pointer
-    }
+    const char *lacks = symbols_find(handle, symbols, count, table);
+    FAIL_IF(lacks, error, STATUS_ENVIRONMENT, "transport nccl: %s has no %s: it is too old", file, lacks);
     return STATUS_OK;
 }
 

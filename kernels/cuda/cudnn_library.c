@@ -7,28 +7,26 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "kernels/symbols.h"
 
 // Older versions fail in backward passes over key counts that are not multiples of 128, or have other bugs that
 // NVIDIA's cudnn-frontend works around (its node of scaled dot product attention, 2026-05).
 enum { OLDEST = 91600 };
 
-static const struct {
-    const char *name;
-    size_t at;
-} functions[] = {
-    {"cudnnCreate", offsetof(CudnnLibrary, create)},
-    {"cudnnDestroy", offsetof(CudnnLibrary, destroy)},
-    {"cudnnSetStream", offsetof(CudnnLibrary, set_stream)},
-    {"cudnnGetVersion", offsetof(CudnnLibrary, version)},
-    {"cudnnGetErrorString", offsetof(CudnnLibrary, error_name)},
-    {"cudnnGetLastErrorString", offsetof(CudnnLibrary, last_error)},
-    {"cudnnBackendCreateDescriptor", offsetof(CudnnLibrary, describe)},
-    {"cudnnBackendDestroyDescriptor", offsetof(CudnnLibrary, release)},
-    {"cudnnBackendSetAttribute", offsetof(CudnnLibrary, set)},
-    {"cudnnBackendGetAttribute", offsetof(CudnnLibrary, get)},
-    {"cudnnBackendFinalize", offsetof(CudnnLibrary, finalize)},
-    {"cudnnBackendExecute", offsetof(CudnnLibrary, execute)},
+static const Symbol functions[] = {
+    {"cudnnCreate", offsetof(CudnnLibrary, create), false},
+    {"cudnnDestroy", offsetof(CudnnLibrary, destroy), false},
+    {"cudnnSetStream", offsetof(CudnnLibrary, set_stream), false},
+    {"cudnnGetVersion", offsetof(CudnnLibrary, version), false},
+    {"cudnnGetErrorString", offsetof(CudnnLibrary, error_name), false},
+    {"cudnnGetLastErrorString", offsetof(CudnnLibrary, last_error), false},
+    {"cudnnBackendCreateDescriptor", offsetof(CudnnLibrary, describe), false},
+    {"cudnnBackendDestroyDescriptor", offsetof(CudnnLibrary, release), false},
+    {"cudnnBackendSetAttribute", offsetof(CudnnLibrary, set), false},
+    {"cudnnBackendGetAttribute", offsetof(CudnnLibrary, get), false},
+    {"cudnnBackendFinalize", offsetof(CudnnLibrary, finalize), false},
+    {"cudnnBackendExecute", offsetof(CudnnLibrary, execute), false},
 };
 
 bool cudnn_library_open(CudnnLibrary *library, char why[CUDNN_WHY_BYTES]) {
@@ -37,15 +35,11 @@ bool cudnn_library_open(CudnnLibrary *library, char why[CUDNN_WHY_BYTES]) {
         snprintf(why, CUDNN_WHY_BYTES, "cuDNN could not be opened: %s", dlerror());
         return false;
     }
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *function = dlsym(library->file, functions[i].name);
-        if (!function) {
-            snprintf(why, CUDNN_WHY_BYTES, "libcudnn.so.9 has no %s: version 9.16 or newer is needed",
-                     functions[i].name);
-            cudnn_library_close(library);
-            return false;
-        }
-        memcpy((char *)library + functions[i].at, &function, sizeof function);  // POSIX: same size as a pointer
+    const char *lacks = symbols_find(library->file, functions, sizeof functions / sizeof *functions, library);
+    if (lacks) {
+        snprintf(why, CUDNN_WHY_BYTES, "libcudnn.so.9 has no %s: version 9.16 or newer is needed", lacks);
+        cudnn_library_close(library);
+        return false;
     }
     if (library->version() < OLDEST) {
         snprintf(why, CUDNN_WHY_BYTES, "libcudnn.so.9 is version %zu: %d or newer is needed", library->version(),

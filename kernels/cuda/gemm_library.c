@@ -4,52 +4,46 @@
 #define _GNU_SOURCE  // dlfcn.h under strict C17
 
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "kernels/cuda/gemm.h"
+#include "kernels/symbols.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 
-typedef struct Wanted {
-    const char *name;
-    void *place;  // where to store the pointer
-} Wanted;
+static const Symbol functions[] = {
+    {"cublasLtGetVersion", offsetof(GemmLibrary, version), false},
+    {"cublasLtGetStatusString", offsetof(GemmLibrary, status_words), false},
+    {"cublasLtCreate", offsetof(GemmLibrary, create), false},
+    {"cublasLtDestroy", offsetof(GemmLibrary, destroy), false},
+    {"cublasLtMatmulDescCreate", offsetof(GemmLibrary, describe), false},
+    {"cublasLtMatmulDescDestroy", offsetof(GemmLibrary, release), false},
+    {"cublasLtMatmulDescSetAttribute", offsetof(GemmLibrary, set), false},
+    {"cublasLtMatrixLayoutCreate", offsetof(GemmLibrary, layout), false},
+    {"cublasLtMatrixLayoutSetAttribute", offsetof(GemmLibrary, layout_set), false},
+    {"cublasLtMatrixLayoutDestroy", offsetof(GemmLibrary, layout_release), false},
+    {"cublasLtMatmulPreferenceCreate", offsetof(GemmLibrary, prefer), false},
+    {"cublasLtMatmulPreferenceDestroy", offsetof(GemmLibrary, prefer_release), false},
+    {"cublasLtMatmulPreferenceSetAttribute", offsetof(GemmLibrary, prefer_set), false},
+    {"cublasLtMatmulAlgoGetHeuristic", offsetof(GemmLibrary, candidates), false},
+    {"cublasLtMatmulAlgoCheck", offsetof(GemmLibrary, check), false},
+    {"cublasLtMatmul", offsetof(GemmLibrary, multiply), false},
+};
 
 bool gemm_library_open(GemmLibrary *library, char why[GEMM_WHY_BYTES]) {
     static const char name[] = "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR);
-    const Wanted wanted[] = {
-        {"cublasLtGetVersion", &library->version},
-        {"cublasLtGetStatusString", &library->status_words},
-        {"cublasLtCreate", &library->create},
-        {"cublasLtDestroy", &library->destroy},
-        {"cublasLtMatmulDescCreate", &library->describe},
-        {"cublasLtMatmulDescDestroy", &library->release},
-        {"cublasLtMatmulDescSetAttribute", &library->set},
-        {"cublasLtMatrixLayoutCreate", &library->layout},
-        {"cublasLtMatrixLayoutSetAttribute", &library->layout_set},
-        {"cublasLtMatrixLayoutDestroy", &library->layout_release},
-        {"cublasLtMatmulPreferenceCreate", &library->prefer},
-        {"cublasLtMatmulPreferenceDestroy", &library->prefer_release},
-        {"cublasLtMatmulPreferenceSetAttribute", &library->prefer_set},
-        {"cublasLtMatmulAlgoGetHeuristic", &library->candidates},
-        {"cublasLtMatmulAlgoCheck", &library->check},
-        {"cublasLtMatmul", &library->multiply},
-    };
     *library = (GemmLibrary){.file = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
     if (!library->file) {
         snprintf(why, GEMM_WHY_BYTES, "%s cannot be opened: %s", name, dlerror());
         return false;
     }
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *found = dlsym(library->file, wanted[i].name);
-        if (!found) {
-            snprintf(why, GEMM_WHY_BYTES, "%s has no %s", name, wanted[i].name);
-            gemm_library_close(library);
-            return false;
-        }
-        memcpy(wanted[i].place, &found, sizeof found);  // ISO C has no cast from object to function pointer
+    const char *lacks = symbols_find(library->file, functions, sizeof functions / sizeof *functions, library);
+    if (lacks) {
+        snprintf(why, GEMM_WHY_BYTES, "%s has no %s", name, lacks);
+        gemm_library_close(library);
+        return false;
     }
     return true;
 }
