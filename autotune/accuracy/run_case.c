@@ -433,6 +433,12 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
         own->adapters_drop = true;
         own->activation_apart = true;
     }
+    if (row_gathers_on_demand(row)) {
+        own_copy(arena, target)->runtime.gathers_beside_forward = false;
+    }
+    if (row_squares_apart(row)) {
+        own_copy(arena, target)->activation_apart = true;
+    }
     // Its swiglu is F.silu(x[0]) * x[1], keys and values are repeated for each query, and TorchScript keeps a mask of
     // dropout of 0 too (model/transformer.py; PyTorch 2.1, symbolic_script.cpp)
     if (row_is_flagscale(row)) {

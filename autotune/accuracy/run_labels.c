@@ -135,8 +135,28 @@ bool row_has_test_loss(const RunRow *row, const Target *target) {
     return is_bare_test(row) && (target->losses_by_call & LOSS_BIT(LOSS_ONE_COPY));
 }
 
+// DGX Cloud's GPT-3 175B has hidden_dropout 0.1 (nemo_megatron/gpt3_175b_hydra.yaml, v24.11.1 and v25.02).
 bool row_drops(const RunRow *row) {
-    return row->dropout > 0 || is_bare_test(row);
+    return row->dropout > 0 || is_bare_test(row) ||
+           (row_cites(row, "dgxc-benchmarking@") && row_cites(row, "nemo_megatron/"));
+}
+
+bool row_is_nemotron(const RunRow *row) {
+    return row->experts.count == 0 && strcmp(row->mlp, "gelu") == 0 &&
+           strncmp(row->model, "Nemotron", strlen("Nemotron")) == 0;
+}
+
+// Cisco's pretrain.py of MLPerf 5.1 says align_param_gather, which leaves it to the pipeline's schedule to start the
+// gathers of updated weights, and has no pipeline: each module gathers its own as it begins, and waits
+// (Megatron-LM core_v0.13.1, distributed/distributed_data_parallel.py, _make_forward_pre_hook).
+bool row_gathers_on_demand(const RunRow *row) {
+    return row_cites(row, "training_results_v5.1@") && row_cites(row, ":Cisco/results/hpf_");
+}
+
+// NeMo up to v1.23, the launcher's of 2024-04, runs Nemotron's squared ReLU as two operations (NVIDIA/NeMo d9f20774fd
+// compiles it, 2024-04-23). So does NeMo 2, which is left out (tests/accuracy/holdout, RESULTS).
+bool row_squares_apart(const RunRow *row) {
+    return row_is_nemotron(row) && row_cites(row, "NeMo-Framework-Launcher@81b75a7c:");
 }
 
 // ":4096:2:16:8": two of 4096 KiB and eight of 16.

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/accuracy/run_labels.h"
 #include "sim/frameworks/target.h"
+#include "sim/model/model_families.h"
 
 enum { NAME_BYTES = 64, FAMILY_LETTERS = 3 };
 
@@ -75,12 +77,26 @@ static const char *check_count(Arena *arena, const RunRow *row, const ModelSpec 
                : NULL;
 }
 
+// Dense Nemotrons are plain MLPs that no preset is like: half of each head is rotated, and only norms have biases
+// (arXiv 2402.16819, section 2; NVIDIA/NeMo v2.1.0, collections/llm/gpt/model/nemotron.py). Squared ReLU takes GELU's
+// place.
+static void set_nemotron(const RunRow *row, ModelSpec *model) {
+    enum { ROTATED_OF = 2 };
+    model_set_family(model, "gpt2");
+    model->activation = ACTIVATION_GELU;
+    model->position = POSITION_ROTARY;
+    model->rotary_dims = (int)(row->head_dim > 0 ? row->head_dim : row->hidden / row->heads) / ROTATED_OF;
+    model->qkv_bias = model->out_bias = model->mlp_bias = false;
+}
+
 static void set_structure(const RunRow *row, bool plain, ModelSpec *model) {
     const bool experts = row->experts.count > 0;
     const ModelSpec *like = preset_like(row->model, plain ? MLP_PLAIN : MLP_GATED, experts);
     *model = (ModelSpec){.rope_theta = 10000.0, .norm_eps = 1e-5};
     if (like) {
         *model = *like;
+    } else if (row_is_nemotron(row)) {
+        set_nemotron(row, model);
     } else {
         model_set_family(model, experts ? "mixtral" : plain ? "gpt2" : "llama");
     }

@@ -113,7 +113,7 @@ typedef struct Target {
     bool gather_buffers;                 // TP_SP: gathered again, inputs share one buffer for good, gradients another
     bool gathers_flat;                   // stages 1 and 2: updated weights go through flat copies of all units' size
     bool packed_kept;  // as many heads of keys: their copies, and the packed result that queries are a view of
-    bool gate_kept, activation_apart;  // act(gate) is kept, whichever GEMM made gate; is two operations when fused too
+    bool gate_kept, activation_apart;  // act(gate) is kept, whichever GEMM made gate; two operations if fused
     bool fused_softmax;            // eager attention's scale, mask and softmax are one kernel, where it takes the shape
     bool fused_norms, aten_norms;  // RMSNorm is one kernel in eager mode too: Triton's, as slow to issue, or PyTorch's
     bool norms_keep;               // written out, it keeps an fp32 copy of its input and its result before the weight

@@ -70,3 +70,50 @@ Test(run_labels, gradients_are_reduced_behind_backward_where_the_row_says_so) {
     cr_expect_eq(case_with("dgx-b200", "megatron", "reduce_overlap", "off").plan.reduce_overlap, REDUCE_OVERLAP_OFF);
     cr_expect_eq(case_with("dgx-b200", "megatron", "reduce_overlap", "").plan.reduce_overlap, REDUCE_OVERLAP_TARGET);
 }
+
+// Of megatron, four layers of this model, whose MLP is plain.
+static const RunCase *case_of_plain(const char *model, const char *locator) {
+    RunCase *run = ARENA_NEW(&arena, RunCase);
+    const char *text = arena_format(&arena,
+                                    "id,source_locator,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,mlp,"
+                                    "cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,zero\n"
+                                    "a,%s,%s,,4,4096,32,32,16384,256000,gelu,dgx-h100,megatron,1,8,1,1,4096,1,1\n",
+                                    locator, model);
+    const RunFile file = run_file_of(&arena, text);
+    run_case_build(run_mapper_new(&arena), &file.rows[0], run);
+    cr_assert_null(run->skipped, "%s", run->skipped);
+    return run;
+}
+
+// arXiv 2402.16819, section 2; rotary_percent 0.5 in NVIDIA/NeMo's nemotron.py: 64 of 128 elements.
+Test(run_labels, nemotrons_rotate_half_of_a_head_and_have_biases_in_norms_alone) {
+    const ModelSpec *model = &case_of_plain("Nemotron4-15B", "")->request.model;
+    cr_expect_eq(model->position, POSITION_ROTARY);
+    cr_expect_eq(model->rotary_dims, 64);
+    cr_expect_eq(model->norm, NORM_LAYER);
+    cr_expect(model->norm_bias);
+    cr_expect_not(model->qkv_bias || model->out_bias || model->mlp_bias);
+    cr_expect_eq(case_of_plain("GPT3-5B", "")->request.model.position, POSITION_LEARNED);
+}
+
+Test(run_labels, squared_relu_is_two_operations_where_nemo_compiles_it_not) {
+    static const char v1_23[] = "NVIDIA/NeMo-Framework-Launcher@81b75a7c:examples/README.md",
+                      compiled[] = "NVIDIA/NeMo-Framework-Launcher@3499f38e:examples/README.md";
+    cr_expect(case_of_plain("Nemotron-8B", v1_23)->request.target->activation_apart);
+    cr_expect_not(case_of_plain("GPT3-5B", v1_23)->request.target->activation_apart);
+    cr_expect_not(case_of_plain("Nemotron-8B", compiled)->request.target->activation_apart);
+}
+
+Test(run_labels, gpt3_of_dgx_cloud_drops) {
+    static const char gpt3[] = "NVIDIA/dgxc-benchmarking@8f5cbb3 (tag v25.02):nemo_megatron/",
+                      llama[] = "NVIDIA/dgxc-benchmarking@8f5cbb3 (tag v25.02):llama3.1/";
+    cr_expect(case_of_plain("GPT3-175B", gpt3)->request.target->halves_drop);
+    cr_expect_not(case_of_plain("Llama3-8B", llama)->request.target->halves_drop);
+}
+
+Test(run_labels, ciscos_weights_arrive_where_they_are_needed) {
+    static const char cisco[] = "mlcommons/training_results_v5.1@441d65f44:Cisco/results/hpf_n8/llama31_8b",
+                      hpe[] = "mlcommons/training_results_v5.1@441d65f44:HPE/results/HPE-Cray-XD670/llama31_8b";
+    cr_expect_not(case_of_plain("a", cisco)->request.target->runtime.gathers_beside_forward);
+    cr_expect(case_of_plain("a", hpe)->request.target->runtime.gathers_beside_forward);
+}

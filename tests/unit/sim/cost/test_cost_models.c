@@ -48,6 +48,16 @@ Test(cost_models, a_gelu_that_is_written_out_is_eight_kernels_until_it_is_fused)
     cr_assert_eq(passes(&eager, TASK_ACTIVATION_BACKWARD, ACTIVATION_GELU), 1);
 }
 
+// relu 2 planes, pow 2, where one kernel has 2; back: a copy 2, doubled 2, times the gradient 3, masked 3, where one
+// has 3.
+Test(cost_models, a_squared_relu_in_two_operations_moves_twice_as_much_forward_and_ten_planes_back) {
+    const Target apart = {.activation_apart = true};
+    const Task forward = {.kind = TASK_ACTIVATION}, back = {.kind = TASK_ACTIVATION_BACKWARD};
+    cr_assert_eq(traffic_passes(&apart, &fused, &forward), 2);
+    cr_assert_float_eq(traffic_passes(&apart, &fused, &back), 10.0 / 3, 1e-9);
+    cr_assert_eq(traffic_passes(&apart, &(TrainPlan){.fused = FUSED_COMPILED}, &forward), 1);
+}
+
 Test(cost_models, scaled_embeddings_are_one_more_kernel_when_eager) {
     const Task plain = {.kind = TASK_EMBED}, scaled = {.kind = TASK_EMBED, .scaled = true};
     cr_assert_eq(task_kernels(&bare, &eager, &scaled), task_kernels(&bare, &eager, &plain) + 1);
