@@ -173,12 +173,42 @@ static bool is_of_adapter(const TrainPlan *plan, const Task *task) {
            task->k == on_tp;
 }
 
+// Megatron-core of today, whose layers are Transformer Engine's.
+static bool has_engine_layers(const Target *target, const TrainPlan *plan) {
+    return target->fp8_flavour == FP8_TRANSFORMER_ENGINE && !target->until && plan->fused == FUSED_FUSED;
+}
+
 // The router's product is torch's (Megatron-core, transformer/moe/router.py).
 static bool is_of_transformer_engine(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool of_layer =
         (task->kind == TASK_GEMM && task->part != 0 && task->part != GRAPHED_ROUTER && !is_of_adapter(plan, task)) ||
         task->kind == TASK_GROUPED_GEMM;
-    return of_layer && target->fp8_flavour == FP8_TRANSFORMER_ENGINE && !target->until && plan->fused == FUSED_FUSED;
+    return of_layer && has_engine_layers(target, plan);
+}
+
+// Whatever fuses kernels, collectives of tp, cp and ep are calls of torch.distributed: as many operations as in the
+// eager column. User buffers, DeepEP and HybridEP have calls of their own.
+static int collective_operations(const TrainPlan *plan, const Task *task, int launches) {
+    const bool in_product = plan->tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE;
+    if (!task_is_collective(task) || (task->lane != LANE_TP && task->lane != LANE_CP) || task->once || in_product) {
+        return 0;
+    }
+    const int calls = task->kind == TASK_ALL_TO_ALL && task->rows > 0 ? launches : 1;  // tokens, and their weights
+    return calls * (kernel_counts[task->kind].eager - 1);
+}
+
+// Of each parameter, one for each expert: AccumulateGrad and the hook on it that takes the gradient (Megatron-LM at
+// d98e8a64d, distributed/distributed_data_parallel.py, _make_backward_post_hook), in every micro-step. Forward in fp8
+// asks for each expert's cast weight (Transformer Engine 2.8, pytorch/module/grouped_linear.py, get_weight_workspace in
+// a loop).
+static int parameter_operations(const Target *target, const Task *task) {
+    const bool experts = task->kind == TASK_GROUPED_GEMM;
+    if (!experts && task->kind != TASK_GEMM) {
+        return 0;
+    }
+    const bool of_weight = task->phase == PHASE_BACKWARD && task->trans_a;
+    const bool asks = experts && task->phase == PHASE_FORWARD && task->dtype == DTYPE_FP8 && !target->experts_at_once;
+    return of_weight || asks ? (experts ? task->groups : 1) : 0;
 }
 
 // What is counted in the code is as many operations.
@@ -196,6 +226,9 @@ static double issue_s(const Target *target, const TrainPlan *plan, const Task *t
     double operations = issue_factor(target, plan, task) * launches;
     if (is_of_transformer_engine(target, plan, task)) {
         operations = task->dtype == DTYPE_FP8 ? fp8_linear_operations : linear_operations;
+    }
+    if (has_engine_layers(target, plan)) {
+        operations += collective_operations(plan, task, launches) + parameter_operations(target, task);
     }
     return target->runtime.host_s_per_op * (operations + issued_by_expert(target, task));
 }

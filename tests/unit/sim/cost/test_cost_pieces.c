@@ -467,3 +467,26 @@ Test(cost, products_of_transformer_engine_cost_the_host_several_operations) {
     const Task adapter = {.kind = TASK_GEMM, .dtype = DTYPE_BF16, .part = GRAPHED_MLP, .m = 512, .n = 4, .k = 4096};
     cr_expect_eq(task_host_s(&layers, &lora, &adapter), task_host_s(&plain, &lora, &adapter));
 }
+
+// Sixteen experts have sixteen weights: a gradient each to hand over, and forward in fp8 a cast weight each to ask for.
+Test(cost, each_parameter_costs_the_host_an_operation) {
+    const Target layers = {.runtime = {.host_s_per_op = 1}, .fp8_flavour = FP8_TRANSFORMER_ENGINE};
+    const Target plain = {.runtime = {.host_s_per_op = 1}};
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const TaskKind kinds[] = {TASK_GEMM, TASK_GROUPED_GEMM};
+    const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP8};
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 2; k++) {
+            Task task = {.kind = kinds[i], .dtype = dtypes[k], .phase = PHASE_BACKWARD, .part = GRAPHED_MLP};
+            task.groups = 16;
+            const double inputs_s = task_host_s(&layers, &plan, &task), plain_s = task_host_s(&plain, &plan, &task);
+            const int parameters = i == 0 ? 1 : 16;
+            task.trans_a = true;
+            cr_expect_float_eq(task_host_s(&layers, &plan, &task), inputs_s + parameters, 1e-12);
+            cr_expect_eq(task_host_s(&plain, &plan, &task), plain_s);
+            task.trans_a = false;
+            task.phase = PHASE_FORWARD;
+            cr_expect_float_eq(task_host_s(&layers, &plan, &task), inputs_s + (i == 1 && k == 1 ? 16 : 0), 1e-12);
+        }
+    }
+}
