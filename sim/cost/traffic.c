@@ -68,7 +68,7 @@ static double one_kernel_passes(const Target *target, const TrainPlan *plan, con
     const bool squared = target->activation_apart && plan->fused == FUSED_FUSED;
     switch (task->kind) {
     case TASK_LAYERNORM_BACKWARD:
-        return eager ? eager_layernorm_backward : 1;
+        return eager || target->runtime.joins_apart ? eager_layernorm_backward : 1;
     case TASK_ACTIVATION:
         return chain ? written_out : squared ? squared_relu : 1;
     case TASK_ACTIVATION_BACKWARD:

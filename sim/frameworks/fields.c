@@ -140,6 +140,7 @@ static const TargetField fields[] = {
     NEWER(fp8_attention),
     NEWER(slices_messages),
     NEWER(runtime.strided_rotary),
+    NEWER(runtime.joins_apart),
     NEWER(runtime.loss_by_row),
     NEWER(half_sums),
     NEWER(tp_apart),

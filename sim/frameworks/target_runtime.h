@@ -20,10 +20,11 @@ typedef struct TargetRuntime {
     double memory_passes;     // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     const char *cudnn_since;      // its runs since that date have SDPA pick cuDNN's kernel first; NULL = never
-    bool strided_rotary;          // eager, queries and keys are turned once heads are before tokens
-    bool loss_by_row;          // eager, the loss is PyTorch's log_softmax, which reads each row of logits several times
-    double bucket_parameters;  // that one collective of gradients or weights moves, at least; 0 = a unit's
-    double bucket_parameters_per_rank;         // and at least this many for each rank of its group
+    bool joins_apart;     // what attention reads is put together by operations of their own; layer norms are PyTorch's
+    bool strided_rotary;  // eager, queries and keys are turned once heads are before tokens
+    bool loss_by_row;     // eager, the loss is PyTorch's log_softmax, which reads each row of logits several times
+    double bucket_parameters;           // that one collective of gradients or weights moves, at least; 0 = a unit's
+    double bucket_parameters_per_rank;  // and at least this many for each rank of its group
     bool gathers_beside_forward, gathers_fp8;  // stage 1: updated weights arrive during forward; 3: weights in fp8
     bool fp8_one_layout;  // the chip multiplies fp8 of one scale in any layout: no second one is made of a tensor
     bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part

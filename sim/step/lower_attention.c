@@ -165,6 +165,7 @@ void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bo
     op->task.inner = model->rotary_dims > 0 ? model->rotary_dims : model->head_dim;
     op->task.kv_heads = model->latent.kv_rank > 0 ? 1 : op->task.kv_heads;
     turn_apart(lowering, op, backward);
+    join_apart(lowering, op, backward);
     OP_OPERANDS(op, ACCESS_UPDATE, refs->q, refs->k);
     touch_copies(lowering, op, backward ? ACCESS_READ : ACCESS_WRITE);
 }

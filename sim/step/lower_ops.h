@@ -159,6 +159,7 @@ typedef struct AttentionRefs {
 
 void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward);
 void turn_apart(const Lowering *lowering, Op *op, bool backward);  // lower_apart.c
+void join_apart(const Lowering *lowering, Op *op, bool backward);  // lower_apart.c
 void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs);
 void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse);
 void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,

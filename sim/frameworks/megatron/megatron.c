@@ -87,6 +87,7 @@ static const TargetVersion megatron_neox = {
     .extends = &bigscience,
     .evidence = "8 published runs, none fitted",
     .settings = SETTINGS(SET(runtime.scatters_by_all_reduce, true),
+                         SET(runtime.joins_apart, true),  // megatron/model/transformer.py, norms.py
                          // into the bucket 4, divided 4, back 4 (runtime/engine.py, allreduce_and_copy)
                          SET(runtime.whole_bytes_per_parameter, 12.0),
                          // megatron/mpu/cross_entropy.py: to fp32 6, largest 4, less it 8, exp 8, sum 4, over it 8;
