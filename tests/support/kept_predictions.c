@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "autotune/accuracy/predict_runs.h"
@@ -81,9 +80,8 @@ static void make(void *rows) {
     call->made = true;
 }
 
-// The texts of skipped rows are in the rows: they live as long as the process.
 Status accuracy_run_once(const AccuracyOptions *options, Arena *arena, Accuracy *accuracy, Error *error) {
-    Call here = {options, arena, accuracy, error, .rows = calloc(1, sizeof(KeptRows))};
+    Call here = {options, arena, accuracy, error, .rows = ARENA_NEW(arena, KeptRows)};
     call = &here;
     kept(options->runs_paths[0] + strlen(NDTUNE_SOURCE_DIR), here.rows, sizeof *here.rows, make);
     if (!here.made) {
