@@ -56,11 +56,11 @@ void turn_apart(const Lowering *lowering, Op *op, bool backward) {
 // and as many keys and values: biases added behind the product 3 x 4, the rotated part's halves joined and turned 12,
 // with the rest 4, sequences before tokens 3 x 4, all three in one tensor 3 x 4, the result in order again 4. Backward:
 // the result's gradient in order 4; of queries and keys each part in zeros 2 x 2 + 4 and their sum 6, halves as
-// forward 12; all three in one again 3 x 4. The kernel's own are 16 of queries and of keys both ways.
+// forward 12; all three in one again 3 x 4. The kernel's own are 16 of each turned element, both ways.
 static int64_t joined_bytes(const Dims *d, int64_t rotated, bool backward) {
-    const int64_t kernel = 2 * 16;
+    const int64_t turned = 2 * (12 - 16);
     const int64_t whole = backward ? 4 + 2 * (2 * 2 + 4 + 6) + 3 * 4 : 3 * 4 + 2 * 4 + 3 * 4 + 3 * 4 + 4;
-    return d->tokens * (d->q_width * (whole - kernel) + 2 * 12 * d->heads * rotated);
+    return d->tokens * (d->q_width * whole + turned * d->heads * rotated);
 }
 
 // What puts queries, keys and values together by operations of its own (joins_apart), beyond the kernel that turns.
