@@ -247,9 +247,17 @@ static void add_product(Lowering *lowering, Section section, const char *name, c
     op_operand(op, product->c, ACCESS_WRITE);
 }
 
-// Of which a rank has one before the adapter's result is added.
+// A row-parallel layer's result is reduced to each rank's part of the sequence, where that is split.
+static bool splits_sequence(const Lowering *lowering) {
+    return target_tp_flavour(lowering->target, lowering->plan) == TP_SP;
+}
+
 static int parts_of_result(const Lowering *lowering, const Adapter *adapter) {
-    return adapter->row_parallel && cuts_both(lowering) ? lowering->tp : 1;
+    return adapter->row_parallel && cuts_both(lowering) && splits_sequence(lowering) ? lowering->tp : 1;
+}
+
+static bool exchanges(const Lowering *lowering) {
+    return lowering->target->adapters_exchange && splits_sequence(lowering);
 }
 
 OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
@@ -276,7 +284,7 @@ static bool casts_inputs(const Lowering *lowering) {
 // and keeps a mask of a byte (peft 0.13 tuners/lora/layer.py; PyTorch's native_dropout): read, written, masked, and
 // back. In kernels for packed weights it runs in the working dtype, and backward asks the dropped input where it is not
 // 0 (fms-acceleration 876e2ed, fused_ops/unsloth_lora: matmul_lora, LoRA_QKV): compared, multiplied, but for the sum.
-// Megatron-Bridge's is PyTorch's, in the working dtype.
+// Megatron-Bridge's is PyTorch's, in the working dtype. Not modelled: the mask's memory and the launches of both.
 typedef struct DropBytes {
     int forward, backward;
 } DropBytes;
@@ -342,8 +350,8 @@ static OpRef add_inner(Lowering *lowering, Section section, const Adapter *adapt
 
 static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef inner,
                        const Rows *rows) {
-    const bool moves = adapter->row_parallel && cuts_both(lowering), exchanges = lowering->target->adapters_exchange;
-    const int64_t width = moves && exchanges ? linear->out / lowering->tp : linear->out;
+    const bool moves = adapter->row_parallel && cuts_both(lowering);
+    const int64_t width = moves && exchanges(lowering) ? linear->out / lowering->tp : linear->out;
     const OpRef delta = op_whole(lowering, tokens_by(lowering, adapter->delta, width));
     const OpRef made =
         moves ? op_whole(lowering, tokens_by(lowering, adapter->delta_part, linear->out / lowering->tp)) : delta;
@@ -357,9 +365,10 @@ static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapt
                            .trans_b = true,
                            .factor = scaling(lowering)});
     if (moves) {
-        add_over_tp(lowering, section, exchanges ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->delta, made, delta);
+        add_over_tp(lowering, section, exchanges(lowering) ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->delta, made,
+                    delta);
     }
-    return moves ? op_part(delta, made.bytes) : delta;
+    return parts_of_result(lowering, adapter) > 1 ? op_part(delta, made.bytes) : delta;
 }
 
 static void add_result(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef delta,
@@ -404,19 +413,23 @@ static bool is_made(const Lowering *lowering, Section section, int32_t tensor) {
 }
 
 // Gradient of B's output, of which a rank needs its columns. With a row-parallel layer that output was gathered or
-// exchanged, and its sequence split: the gradient needs the same of its own.
+// exchanged: the gradient needs the same of its own where its sequence is split, and is whole elsewhere.
 static OpRef out_gradient(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef dy) {
     if (!cuts_both(lowering) || !adapter->row_parallel) {
         return dy;
     }
-    const bool exchanges = lowering->target->adapters_exchange;
-    const int64_t columns = linear->out / lowering->tp;
-    const OpRef own = op_whole(lowering, tokens_by(lowering, adapter->gradient, exchanges ? columns : linear->out));
+    const int64_t columns = linear->out / lowering->tp,
+                  bytes = lowering->dims.tokens * columns * lowering->dims.element;
+    if (!splits_sequence(lowering)) {
+        return op_part(dy, bytes);
+    }
+    const bool sent = exchanges(lowering);
+    const OpRef own = op_whole(lowering, tokens_by(lowering, adapter->gradient, sent ? columns : linear->out));
     if (!is_made(lowering, section, own.tensor)) {
-        add_over_tp(lowering, section, exchanges ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->gradient,
+        add_over_tp(lowering, section, sent ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->gradient,
                     op_part(dy, dy.bytes / lowering->tp), own);
     }
-    return op_part(own, lowering->dims.tokens * columns * lowering->dims.element);
+    return op_part(own, bytes);
 }
 
 // dy B, which both gradients read: computed by whichever comes first.

@@ -94,9 +94,9 @@ bool fp8_gathers_half(const Lowering *lowering) {
     return fp8_keeps_parameters(lowering) && lowering->plan->fp8_recipe == FP8_MX && !is_frozen(lowering);
 }
 
-// Weights that no update changes were cast before training. Of one scale each, each backward makes the transposed copy
-// and discards it (disable_parameter_transpose_cache of Megatron-core; without it TE keeps them all); others come with
-// both.
+// Weights that no update changes were cast before training. Of one scale, and of blocks as if of one, each backward
+// makes the transposed copy and discards it (disable_parameter_transpose_cache of Megatron-core; without it TE keeps
+// them all); others come with both.
 static bool transposes_in_backward(const Lowering *lowering) {
     const bool apart = lowering->plan->fp8_recipe == FP8_MX || is_nvfp4(lowering);
     return shards_parameters(lowering) || (fp8_keeps_parameters(lowering) && is_frozen(lowering) && !apart);

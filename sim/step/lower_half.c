@@ -89,13 +89,17 @@ int32_t half_norm(Lowering *lowering, const Half *half, OpRef x) {
     return half_norm_scaled(lowering, half, x, &scale).tensor;
 }
 
+static bool is_for_core_adapter(const Lowering *lowering, const Half *half) {
+    return lowering->target->adapters_of_core && adapter_reads(lowering, half->in_full);
+}
+
 // What an adapter reads is gathered for it, by itself, and its gradient is summed before it is scattered: no product
 // hides either (Transformer Engine v2.8, pytorch/module/layernorm_linear.py: ub_overlap_ag_fprop without
 // return_layernorm_output; NeMo 25.04's tp_comm_overlap_disable_qkv).
 static int32_t enter(Lowering *lowering, const Half *half, OpRef in, OpRef scale) {
     const int32_t full = tokens_by(lowering, half->in_full, lowering->dims.hidden);
     Op *mark = mark_tp(lowering, SECTION_LAYER_FORWARD, MARK_TP_ENTER, in, op_whole(lowering, full), half->enter);
-    mark->task.unhidden = adapter_reads(lowering, half->in_full);
+    mark->task.unhidden = is_for_core_adapter(lowering, half);
     mark_scaled(lowering, mark, scale);
     return full;
 }
@@ -215,7 +219,7 @@ void half_enter_backward(Lowering *lowering, const Half *half, const NormBackwar
     const OpRef din = op_whole(lowering, between_by_hidden(lowering, half->din));
     mark_tp(lowering, SECTION_LAYER_BACKWARD, MARK_TP_ENTER_BACKWARD, op_whole(lowering, din_full), din,
             half->enter_backward)
-        ->task.unhidden = adapter_reads(lowering, half->in_full);
+        ->task.unhidden = is_for_core_adapter(lowering, half);
     half_norm_backward(lowering, half, din, stream);
 }
 

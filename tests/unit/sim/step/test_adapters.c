@@ -231,6 +231,16 @@ Test(adapters, of_megatron_core_may_exchange_what_they_would_gather) {
     cr_expect_eq(adapter_bytes_over_tp(&program, TASK_ALL_GATHER), 2 * tokens * rank * 2);
 }
 
+// Every rank has the whole results then, and their whole gradient.
+Test(adapters, of_megatron_core_gather_results_forward_alone_where_no_sequence_is_split) {
+    const LoweredRequest request = {
+        .target = "megatron@bridge-0.6", .mesh = "tp=2", .zero = -1, .sequence_parallel = SEQUENCE_PARALLEL_OFF};
+    const StepProgram program = lowered(&arena, with_adapters(request));
+    const int64_t tokens = plan_local_tokens(&program.plan), rank = plan_lora_rank(&program.plan);
+    cr_expect_eq(adapter_bytes_over_tp(&program, TASK_ALL_GATHER),
+                 2 * tokens * rank * 2 + 2 * tokens * program.model.hidden * 2);
+}
+
 // Each of a layer's gathers and scatters of what an adapter reads, and what adapters themselves move.
 Test(adapters, of_megatron_core_move_over_tp_what_no_product_hides) {
     const LoweredRequest request = {
