@@ -189,7 +189,8 @@ static bool is_of_transformer_engine(const Target *target, const TrainPlan *plan
 // Whatever fuses kernels, collectives of tp, cp and ep are calls of torch.distributed: as many operations as in the
 // eager column. User buffers, DeepEP and HybridEP have calls of their own.
 static int collective_operations(const TrainPlan *plan, const Task *task, int launches) {
-    const bool in_product = plan->tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE;
+    const bool in_product =
+        plan->tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE && !task->unhidden;
     if (!task_is_collective(task) || (task->lane != LANE_TP && task->lane != LANE_CP) || task->once || in_product) {
         return 0;
     }
@@ -270,11 +271,15 @@ double task_read_back_s(const Target *target, const TrainPlan *plan, const Task 
         return 0;
     }
     const int operations = READ_BACKS + (task->once ? expert_launches_behind_counts(target, plan) : 0);
-    return target->runtime.host_s_per_op * issue_factor(target, plan, task) * operations;
+    const Task sent = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .rows = 1};
+    return target->runtime.host_s_per_op * issue_factor(target, plan, &sent) * operations;
 }
 
 bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan) {
     const Task counts = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .awaited = true};
+    if (plan->pad_experts && target_dispatch(model->target, plan) == DISPATCH_ALLTOALL) {
+        return false;  // every expert has as many
+    }
     return plan->mesh.size[AXIS_EP] > 1 && task_host_stop(model->target, plan, &counts) != HOST_GOES_ON;
 }
 

@@ -127,6 +127,7 @@ static const TargetField fields[] = {
     NEWER(runtime.messages_stop_host),
     NEWER(runtime.message_host_s),
     NEWER(runtime.launches_wait),
+    NEWER(runtime.fp8_one_layout),
     NEWER(runtime.stalls_from_nodes),
     NEWER(runtime.stalls_from_tp_nodes),
     NEWER(adapter_units),
