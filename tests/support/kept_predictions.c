@@ -87,6 +87,7 @@ Status accuracy_run_once(const AccuracyOptions *options, Arena *arena, Accuracy 
     if (!here.made) {
         here.made = true;
         here.status = accuracy_run(options, NULL, arena, accuracy, error);
+        cr_assert_eq(here.next, here.rows->count, "other options than the first claim's");
     }
     call = NULL;
     return here.status;

@@ -97,6 +97,7 @@ static const Task *awaited_of(const StepProgram *program) {
         }
     }
     cr_assert_fail("nothing is awaited");
+    return NULL;
 }
 
 // Two copies of counts. HybridEP's kernel, between flags and two meetings of its ranks, is one task with its counts.
