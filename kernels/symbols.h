@@ -13,6 +13,9 @@ typedef struct Symbol {
     bool may_lack;
 } Symbol;
 
+#define SYMBOL(table, name, member)                                                                                    \
+    { #name, offsetof(table, member), false }
+
 // Fills the table: NULL, or the name of what the library has not got and must have.
 static inline const char *symbols_find(void *handle, const Symbol *rows, size_t count, void *table) {
     for (size_t i = 0; i < count; i++) {

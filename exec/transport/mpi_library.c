@@ -7,27 +7,24 @@
 
 #include "kernels/symbols.h"
 
-#define SYMBOL(name, member)                                                                                           \
-    { #name, offsetof(MpiLibrary, member), false }
-
 static const Symbol symbols[] = {
-    SYMBOL(MPI_Init_thread, init_thread),
-    SYMBOL(MPI_Finalize, finalize),
-    SYMBOL(MPI_Error_string, error_string),
-    SYMBOL(MPI_Comm_set_errhandler, comm_set_errhandler),
-    SYMBOL(MPI_Comm_rank, comm_rank),
-    SYMBOL(MPI_Comm_size, comm_size),
-    SYMBOL(MPI_Comm_split, comm_split),
-    SYMBOL(MPI_Ibarrier, ibarrier),
-    SYMBOL(MPI_Irecv, irecv),
-    SYMBOL(MPI_Isend, isend),
-    SYMBOL(MPI_Test, test),
-    SYMBOL(MPI_Testall, testall),
-    SYMBOL(MPI_Waitall, waitall),
-    SYMBOL(ompi_mpi_comm_world, world),
-    SYMBOL(ompi_mpi_byte, byte),
-    SYMBOL(ompi_request_null, no_request),
-    SYMBOL(ompi_mpi_errors_return, errors_return),
+    SYMBOL(MpiLibrary, MPI_Init_thread, init_thread),
+    SYMBOL(MpiLibrary, MPI_Finalize, finalize),
+    SYMBOL(MpiLibrary, MPI_Error_string, error_string),
+    SYMBOL(MpiLibrary, MPI_Comm_set_errhandler, comm_set_errhandler),
+    SYMBOL(MpiLibrary, MPI_Comm_rank, comm_rank),
+    SYMBOL(MpiLibrary, MPI_Comm_size, comm_size),
+    SYMBOL(MpiLibrary, MPI_Comm_split, comm_split),
+    SYMBOL(MpiLibrary, MPI_Ibarrier, ibarrier),
+    SYMBOL(MpiLibrary, MPI_Irecv, irecv),
+    SYMBOL(MpiLibrary, MPI_Isend, isend),
+    SYMBOL(MpiLibrary, MPI_Test, test),
+    SYMBOL(MpiLibrary, MPI_Testall, testall),
+    SYMBOL(MpiLibrary, MPI_Waitall, waitall),
+    SYMBOL(MpiLibrary, ompi_mpi_comm_world, world),
+    SYMBOL(MpiLibrary, ompi_mpi_byte, byte),
+    SYMBOL(MpiLibrary, ompi_request_null, no_request),
+    SYMBOL(MpiLibrary, ompi_mpi_errors_return, errors_return),
 };
 
 // The build's own first, which its launcher belongs to; elsewhere the one that this machine has. GLOBAL: components

@@ -9,31 +9,29 @@
 #include "exec/transport/nccl_choice.h"
 #include "kernels/symbols.h"
 
-#define NCCL_SYMBOL(name, member)                                                                                      \
-    { #name, offsetof(NcclLibrary, member), false }
 #define NCCL_NEWER(name, member)                                                                                       \
     { #name, offsetof(NcclLibrary, member), true }
 #define CUDA_SYMBOL(name, member)                                                                                      \
     { name, offsetof(CudaDriver, member), false }
 
 static const Symbol nccl_symbols[] = {
-    NCCL_SYMBOL(ncclGetVersion, get_version),
-    NCCL_SYMBOL(ncclGetUniqueId, get_unique_id),
-    NCCL_SYMBOL(ncclCommInitRankConfig, comm_init_rank_config),
-    NCCL_SYMBOL(ncclCommSplit, comm_split),
-    NCCL_SYMBOL(ncclCommFinalize, comm_finalize),
-    NCCL_SYMBOL(ncclCommDestroy, comm_destroy),
-    NCCL_SYMBOL(ncclCommAbort, comm_abort),
-    NCCL_SYMBOL(ncclCommGetAsyncError, comm_get_async_error),
-    NCCL_SYMBOL(ncclGetErrorString, get_error_string),
-    NCCL_SYMBOL(ncclGetLastError, get_last_error),
-    NCCL_SYMBOL(ncclAllGather, all_gather),
-    NCCL_SYMBOL(ncclReduceScatter, reduce_scatter),
-    NCCL_SYMBOL(ncclAllReduce, all_reduce),
-    NCCL_SYMBOL(ncclSend, send),
-    NCCL_SYMBOL(ncclRecv, recv),
-    NCCL_SYMBOL(ncclGroupStart, group_start),
-    NCCL_SYMBOL(ncclGroupEnd, group_end),
+    SYMBOL(NcclLibrary, ncclGetVersion, get_version),
+    SYMBOL(NcclLibrary, ncclGetUniqueId, get_unique_id),
+    SYMBOL(NcclLibrary, ncclCommInitRankConfig, comm_init_rank_config),
+    SYMBOL(NcclLibrary, ncclCommSplit, comm_split),
+    SYMBOL(NcclLibrary, ncclCommFinalize, comm_finalize),
+    SYMBOL(NcclLibrary, ncclCommDestroy, comm_destroy),
+    SYMBOL(NcclLibrary, ncclCommAbort, comm_abort),
+    SYMBOL(NcclLibrary, ncclCommGetAsyncError, comm_get_async_error),
+    SYMBOL(NcclLibrary, ncclGetErrorString, get_error_string),
+    SYMBOL(NcclLibrary, ncclGetLastError, get_last_error),
+    SYMBOL(NcclLibrary, ncclAllGather, all_gather),
+    SYMBOL(NcclLibrary, ncclReduceScatter, reduce_scatter),
+    SYMBOL(NcclLibrary, ncclAllReduce, all_reduce),
+    SYMBOL(NcclLibrary, ncclSend, send),
+    SYMBOL(NcclLibrary, ncclRecv, recv),
+    SYMBOL(NcclLibrary, ncclGroupStart, group_start),
+    SYMBOL(NcclLibrary, ncclGroupEnd, group_end),
     NCCL_NEWER(ncclMemAlloc, mem_alloc),
     NCCL_NEWER(ncclMemFree, mem_free),
     NCCL_NEWER(ncclCommWindowRegister, comm_window_register),

@@ -15,18 +15,18 @@
 enum { OLDEST = 91600 };
 
 static const Symbol functions[] = {
-    {"cudnnCreate", offsetof(CudnnLibrary, create), false},
-    {"cudnnDestroy", offsetof(CudnnLibrary, destroy), false},
-    {"cudnnSetStream", offsetof(CudnnLibrary, set_stream), false},
-    {"cudnnGetVersion", offsetof(CudnnLibrary, version), false},
-    {"cudnnGetErrorString", offsetof(CudnnLibrary, error_name), false},
-    {"cudnnGetLastErrorString", offsetof(CudnnLibrary, last_error), false},
-    {"cudnnBackendCreateDescriptor", offsetof(CudnnLibrary, describe), false},
-    {"cudnnBackendDestroyDescriptor", offsetof(CudnnLibrary, release), false},
-    {"cudnnBackendSetAttribute", offsetof(CudnnLibrary, set), false},
-    {"cudnnBackendGetAttribute", offsetof(CudnnLibrary, get), false},
-    {"cudnnBackendFinalize", offsetof(CudnnLibrary, finalize), false},
-    {"cudnnBackendExecute", offsetof(CudnnLibrary, execute), false},
+    SYMBOL(CudnnLibrary, cudnnCreate, create),
+    SYMBOL(CudnnLibrary, cudnnDestroy, destroy),
+    SYMBOL(CudnnLibrary, cudnnSetStream, set_stream),
+    SYMBOL(CudnnLibrary, cudnnGetVersion, version),
+    SYMBOL(CudnnLibrary, cudnnGetErrorString, error_name),
+    SYMBOL(CudnnLibrary, cudnnGetLastErrorString, last_error),
+    SYMBOL(CudnnLibrary, cudnnBackendCreateDescriptor, describe),
+    SYMBOL(CudnnLibrary, cudnnBackendDestroyDescriptor, release),
+    SYMBOL(CudnnLibrary, cudnnBackendSetAttribute, set),
+    SYMBOL(CudnnLibrary, cudnnBackendGetAttribute, get),
+    SYMBOL(CudnnLibrary, cudnnBackendFinalize, finalize),
+    SYMBOL(CudnnLibrary, cudnnBackendExecute, execute),
 };
 
 bool cudnn_library_open(CudnnLibrary *library, char why[CUDNN_WHY_BYTES]) {

@@ -14,22 +14,22 @@
 #define TEXT(x) TEXT_OF(x)
 
 static const Symbol functions[] = {
-    {"cublasLtGetVersion", offsetof(GemmLibrary, version), false},
-    {"cublasLtGetStatusString", offsetof(GemmLibrary, status_words), false},
-    {"cublasLtCreate", offsetof(GemmLibrary, create), false},
-    {"cublasLtDestroy", offsetof(GemmLibrary, destroy), false},
-    {"cublasLtMatmulDescCreate", offsetof(GemmLibrary, describe), false},
-    {"cublasLtMatmulDescDestroy", offsetof(GemmLibrary, release), false},
-    {"cublasLtMatmulDescSetAttribute", offsetof(GemmLibrary, set), false},
-    {"cublasLtMatrixLayoutCreate", offsetof(GemmLibrary, layout), false},
-    {"cublasLtMatrixLayoutSetAttribute", offsetof(GemmLibrary, layout_set), false},
-    {"cublasLtMatrixLayoutDestroy", offsetof(GemmLibrary, layout_release), false},
-    {"cublasLtMatmulPreferenceCreate", offsetof(GemmLibrary, prefer), false},
-    {"cublasLtMatmulPreferenceDestroy", offsetof(GemmLibrary, prefer_release), false},
-    {"cublasLtMatmulPreferenceSetAttribute", offsetof(GemmLibrary, prefer_set), false},
-    {"cublasLtMatmulAlgoGetHeuristic", offsetof(GemmLibrary, candidates), false},
-    {"cublasLtMatmulAlgoCheck", offsetof(GemmLibrary, check), false},
-    {"cublasLtMatmul", offsetof(GemmLibrary, multiply), false},
+    SYMBOL(GemmLibrary, cublasLtGetVersion, version),
+    SYMBOL(GemmLibrary, cublasLtGetStatusString, status_words),
+    SYMBOL(GemmLibrary, cublasLtCreate, create),
+    SYMBOL(GemmLibrary, cublasLtDestroy, destroy),
+    SYMBOL(GemmLibrary, cublasLtMatmulDescCreate, describe),
+    SYMBOL(GemmLibrary, cublasLtMatmulDescDestroy, release),
+    SYMBOL(GemmLibrary, cublasLtMatmulDescSetAttribute, set),
+    SYMBOL(GemmLibrary, cublasLtMatrixLayoutCreate, layout),
+    SYMBOL(GemmLibrary, cublasLtMatrixLayoutSetAttribute, layout_set),
+    SYMBOL(GemmLibrary, cublasLtMatrixLayoutDestroy, layout_release),
+    SYMBOL(GemmLibrary, cublasLtMatmulPreferenceCreate, prefer),
+    SYMBOL(GemmLibrary, cublasLtMatmulPreferenceDestroy, prefer_release),
+    SYMBOL(GemmLibrary, cublasLtMatmulPreferenceSetAttribute, prefer_set),
+    SYMBOL(GemmLibrary, cublasLtMatmulAlgoGetHeuristic, candidates),
+    SYMBOL(GemmLibrary, cublasLtMatmulAlgoCheck, check),
+    SYMBOL(GemmLibrary, cublasLtMatmul, multiply),
 };
 
 bool gemm_library_open(GemmLibrary *library, char why[GEMM_WHY_BYTES]) {
