@@ -41,19 +41,18 @@ static bool needs_one_layout(const Target *target, const Accelerator *chip) {
 
 static const Target *on_chip(const Target *target, const Accelerator *chip, Arena *arena) {
     const TargetRuntime *usual = &target->runtime;
-    if (needs_one_layout(target, chip)) {
-        Target *changed = ARENA_NEW(arena, Target);
-        *changed = *target;
-        changed->runtime.fp8_one_layout = true;
-        return changed;
-    }
-    if (chip->gemm[DTYPE_FP8].burst_flop_per_s > 0 || runtime_workspace_bytes(usual) <= 0) {
+    const bool one_layout = needs_one_layout(target, chip);
+    const bool small = chip->gemm[DTYPE_FP8].burst_flop_per_s <= 0 && runtime_workspace_bytes(usual) > 0;
+    if (!one_layout && !small) {
         return target;
     }
     Target *changed = ARENA_NEW(arena, Target);
     *changed = *target;
-    changed->runtime.blas_workspace_bytes = fmin(usual->blas_workspace_bytes, old_blas_workspace_bytes);
-    changed->runtime.engine_workspace_bytes = fmin(usual->engine_workspace_bytes, old_engine_workspace_bytes);
+    changed->runtime.fp8_one_layout = one_layout;
+    if (small) {
+        changed->runtime.blas_workspace_bytes = fmin(usual->blas_workspace_bytes, old_blas_workspace_bytes);
+        changed->runtime.engine_workspace_bytes = fmin(usual->engine_workspace_bytes, old_engine_workspace_bytes);
+    }
     return changed;
 }
 

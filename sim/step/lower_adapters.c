@@ -96,18 +96,19 @@ void add_adapter_slices(Lowering *lowering, Unit *unit) {
     }
 }
 
-static bool has_adapter(const Lowering *lowering, const char *first_slice) {
-    const Adapter *adapter = TEXT_FIND(adapters, ADAPTERS, of, first_slice);
-    return adapter && size_of(lowering, adapter).out > 0;
+// Of the linear layer of a block that begins with the slice; NULL if it has none.
+static const Adapter *adapter_at(const Lowering *lowering, const char *first_slice) {
+    const bool any = lowering->plan->finetune != FINETUNE_FULL;
+    const Adapter *adapter = any ? TEXT_FIND(adapters, ADAPTERS, of, first_slice) : NULL;
+    return adapter && size_of(lowering, adapter).out > 0 ? adapter : NULL;
 }
 
 bool adapter_reads(const Lowering *lowering, const char *tensor) {
     static const char *const readers[][2] = {
         {"attention_in", "wq"}, {"attention_in_full", "wq"}, {"attention_out_fp8", "wo"}, {"mlp_in", "wgate"},
         {"mlp_in", "wup"},      {"mlp_in_full", "wgate"},    {"mlp_in_full", "wup"},      {"activation_out", "wdown"}};
-    const bool here = lowering->plan->finetune != FINETUNE_FULL;
-    for (size_t i = 0; here && i < sizeof readers / sizeof readers[0]; i++) {
-        if (strcmp(readers[i][0], tensor) == 0 && has_adapter(lowering, readers[i][1])) {
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        if (strcmp(readers[i][0], tensor) == 0 && adapter_at(lowering, readers[i][1])) {
             return true;
         }
     }
@@ -122,8 +123,7 @@ static const Adapter *adapter_named(const Lowering *lowering, const Linear *line
 }
 
 static const Adapter *adapter_of(const Lowering *lowering, const Linear *linear) {
-    const Adapter *adapter = adapter_named(lowering, linear);
-    return adapter && size_of(lowering, adapter).out > 0 ? adapter : NULL;
+    return linear->unit == UNIT_LAYER ? adapter_at(lowering, linear->first) : NULL;
 }
 
 // ---- quantized frozen weights
