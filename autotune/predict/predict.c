@@ -139,7 +139,7 @@ static void add_warnings(const TuneRequest *request, Arena *arena, Prediction *p
 // A pipeline whose every message sleeps takes several times as long as another version's.
 static void warn_of_stalls(const TuneRequest *request, Arena *arena, Prediction *prediction) {
     const CostModel cost = {.profile = &request->cluster, .target = request->target};
-    const double stall_s = message_host_s(&cost, &prediction->plan.mesh);
+    const double stall_s = message_sleep_s(&cost, &prediction->plan.mesh);
     if (stall_s > 0 && plan_has_stages(&prediction->plan)) {
         warn(prediction, arena_format(arena,
                                       "%s@%s sleeps %.2f s at every message between stages on so many nodes: "

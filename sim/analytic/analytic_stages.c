@@ -164,9 +164,9 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     return STATUS_OK;
 }
 
-// A message from one stage to another: its time, how much it slows a concurrent kernel, and the time of both hosts.
+// A message from one stage to another: its time, and how much it slows a concurrent kernel.
 typedef struct Message {
-    double seconds, slowed_s, host_s;
+    double seconds, slowed_s;
 } Message;
 
 // A kernel that is limited by arithmetic loses so much of its rate as long as the message goes.
@@ -205,20 +205,18 @@ static Message message_to_next(const Analytic *analytic, const TrainPlan *plan, 
     const TaskCost cost = cost_task(&analytic->cost, &program, &task);
     const double links = analytic->slow.links;
     const double whole_s = cost.seconds + gather_s(analytic, plan, (double)elements * dtype_bytes(dtype));
-    return (Message){whole_s * links, cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0,
-                     message_host_s(&analytic->cost, &plan->mesh)};
+    return (Message){whole_s * links, cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0};
 }
 
 // On average: boundaries inside of nodes are alike, and so are those between nodes.
 static Message mean_message(const Analytic *analytic, const TrainPlan *plan) {
     const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh), stages = mesh_stages(&plan->mesh);
-    Message known[2] = {{-1, 0, 0}, {-1, 0, 0}}, mean = {0, 0, 0};
+    Message known[2] = {{-1, 0}, {-1, 0}}, mean = {0, 0};
     for (int stage = 0; stage + 1 < stages; stage++) {
         Message *message = &known[mesh_stages_cross(&plan->mesh, stage, stage + 1, per_node)];
         *message = message->seconds < 0 ? message_to_next(analytic, plan, stage) : *message;
         mean.seconds += message->seconds / (stages - 1);
         mean.slowed_s += message->slowed_s / (stages - 1);
-        mean.host_s += message->host_s / (stages - 1);
     }
     return mean;
 }
@@ -231,8 +229,9 @@ static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const 
 
 // While a stage waits for others its host goes on issuing, unless it waits itself: the device has not to wait then.
 static double device_share(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
-    const bool waits =
-        target_stops_host(analytic->cost.target, plan) || cost_host_waits_in_layers(&analytic->cost, plan);
+    const bool waits = target_stops_host(analytic->cost.target, plan) ||
+                       cost_host_waits_in_layers(&analytic->cost, plan) ||
+                       message_sleep_s(&analytic->cost, &plan->mesh) > 0;
     return waits ? 1 : 1 - fullest->host_s / fullest->pace_s;
 }
 
@@ -324,7 +323,7 @@ static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan
     if (!analytic->limits.time_only || stage_last_is_fullest(split) || stage_mixes_layers(&analytic->model)) {
         return false;
     }
-    stage_time_parts(split, layer_s(split, fullest, 0), 0, 0, 0, 0);
+    stage_time_parts(split, layer_s(split, fullest, 0), 0, 0, 0);
     stage_time_once(analytic, split, &fullest->step.once, layer_s(split, fullest, 0), parts.forward_share);
     return analytic_is_hopeless(analytic,
                                 stage_rounds_s(analytic, plan, fullest, stage_least_span_s(split, shape, &parts)));
@@ -360,14 +359,16 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, plan, &message);
-    stage_time_parts(split, each_s, dense_s, head_s, slower_s, message.host_s);
+    const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);
+    stage_time_parts(split, each_s, dense_s, head_s, slower_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = stage_forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .first_s = stage_is_once(&fullest.step) ? split->first_s : NULL,
                                  .last_s = stage_is_once(&fullest.step) ? split->last_s : NULL,
-                                 .message_s = plan->p2p_waits ? 0 : message.seconds};
+                                 .message_s = plan->p2p_waits ? 0 : message.seconds,
+                                 .sleep_s = sleep_s};
     stage_time_once(analytic, split, &fullest.step.once, each_s, parts.forward_share);
     TRY(stage_note_pace(analytic, plan, split, each_s * parts.device_share, error));
     const double least_s = stage_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));

@@ -24,14 +24,15 @@ struct PipelineOrder {
     int32_t stages, parts, backward_works;  // that a backward is cut into, equally long
     double *done_s;                         // while it is run: of each place, without and with the message that follows
     double *free_s;                         // of each stage
-    double *issued_s;   // and when a stage's host, which never waits, has issued what was run so far
-    double *work_s;     // of each part and its works, as the host issues them
-    double *device_s;   // and as the device takes
-    int32_t *works_of;  // how many there are of each of these
-    int16_t *stage_of;  // of each part
-    int32_t *held;      // by stage
-    double *kept_s;     // free_s and issued_s where an order of fewer micro-steps goes another way
-    int32_t shared;     // works until then; 0 = not counted
+    double *issued_s;             // and when a stage's host, which never waits, has issued what was run so far
+    double *work_s;               // of each part and its works, as the host issues them
+    double *device_s;             // and as the device takes
+    double *before_s, *behind_s;  // and as the host sleeps before and behind it
+    int32_t *works_of;            // how many there are of each of these
+    int16_t *stage_of;            // of each part
+    int32_t *held;                // by stage
+    double *kept_s;               // free_s and issued_s where an order of fewer micro-steps goes another way
+    int32_t shared;               // works until then; 0 = not counted
 };
 
 // ---- making one
@@ -129,6 +130,8 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
                              .issued_s = ARENA_ARRAY(arena, double, shape->stages),
                              .work_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
                              .device_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
+                             .before_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
+                             .behind_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
                              .works_of = ARENA_ARRAY(arena, int32_t, parts * PART_WORKS),
                              .stage_of = ARENA_ARRAY(arena, int16_t, parts),
                              .held = ARENA_ARRAY(arena, int32_t, shape->stages),
@@ -192,6 +195,19 @@ static void run_stopping(PipelineOrder *order, const PipelineWork *works, int32_
     }
 }
 
+// The same where hosts sleep at a message: its sender does nothing until it has gone, and its receiver must have slept.
+static void run_sleeping(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
+                         const PipelineTimes *times) {
+    for (int32_t at = from; at < end; at++) {
+        const PipelineWork *work = &works[at];
+        double *done_s = order->done_s + 2 * (at + 1), *free_s = &order->free_s[work->stage];
+        const double taken_s = fmax(order->done_s[work->after], *free_s + order->before_s[work->work]);
+        done_s[0] = taken_s + order->device_s[work->work];
+        done_s[1] = done_s[0] + times->message_s;
+        *free_s = done_s[0] + order->behind_s[work->work];
+    }
+}
+
 static void run_issuing(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                         const PipelineTimes *times) {
     const double message_s = times->message_s;
@@ -217,12 +233,25 @@ static bool stops(const PipelineTimes *times) {
 // Of these works, with what the order has done before them; when the last stage ends.
 static double run_works(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                         const PipelineTimes *times) {
-    if (stops(times)) {
+    if (times->sleep_s > 0) {
+        run_sleeping(order, works, from, end, times);
+    } else if (stops(times)) {
         run_stopping(order, works, from, end, times);
     } else {
         run_issuing(order, works, from, end, times);
     }
     return last_end_s(order);
+}
+
+// A part takes from the one before it and sends to the next, and back.
+static void add_sleeps(PipelineOrder *order, int32_t part, double sleep_s) {
+    const bool before = part > 0, behind = part + 1 < order->parts;
+    for (int work = 0; work < PART_WORKS; work++) {
+        const int32_t at = part * PART_WORKS + work;
+        const bool forward = work == PART_FORWARD || work == PART_FIRST_FORWARD;
+        order->before_s[at] = (forward ? before : behind) ? sleep_s : 0;
+        order->behind_s[at] = (forward ? behind : before) ? sleep_s : 0;
+    }
 }
 
 static void begin_run(PipelineOrder *order, const PipelineTimes *times) {
@@ -237,6 +266,9 @@ static void begin_run(PipelineOrder *order, const PipelineTimes *times) {
             const int32_t at = part * PART_WORKS + work;
             order->work_s[at] = times->part_s[part] * share[work];
             order->device_s[at] = order->work_s[at] * times->device_share + waits_s[work];
+        }
+        if (times->sleep_s > 0) {
+            add_sleeps(order, part, times->sleep_s);
         }
     }
     for (int32_t stage = 0; stage < order->stages; stage++) {

@@ -10,14 +10,10 @@ double stage_forward_share(const TrainPlan *plan) {
     return plan->recompute == RECOMPUTE_FULL ? 1.0 / 4 : 1.0 / 3;
 }
 
-// A part takes and sends forward and back, the first and the last one on one side only.
-void stage_time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s,
-                      double host_s) {
+void stage_time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s) {
     for (int32_t part = 0; part < split->parts; part++) {
-        const int sides = (part > 0) + (part + 1 < split->parts);
         const int32_t dense = split->part_dense[part];
-        split->part_s[part] =
-            layer_s * (split->part_layers[part] - dense) + dense_s * dense + slowed_s + 2 * sides * host_s;
+        split->part_s[part] = layer_s * (split->part_layers[part] - dense) + dense_s * dense + slowed_s;
     }
     split->part_s[split->parts - 1] += head_s;
 }
@@ -177,7 +173,7 @@ bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound) 
     }
     const PipelineTimes times = {
         .part_s = split->part_s, .forward_share = stage_forward_share(plan), .device_share = 1};
-    stage_time_parts(split, layer_s, 0, head_s, 0, 0);
+    stage_time_parts(split, layer_s, 0, head_s, 0);
     *bound = (Estimate){.step_s = stage_least_span_s(split, &shape, &times) * plan_rounds(plan), .is_bound = true};
     bound->compute_s = (layer_s * analytic->model.layers + head_s) * plan->grad_accum / shape.stages;
     bound->bubble_s = fmax(0, bound->step_s - bound->compute_s);

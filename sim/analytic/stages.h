@@ -67,8 +67,7 @@ void stage_repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estima
 double stage_forward_share(const TrainPlan *plan);
 
 // Writes how long each part computes, with what its messages add to it.
-void stage_time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s,
-                      double host_s);
+void stage_time_parts(const StageSplit *split, double layer_s, double dense_s, double head_s, double slowed_s);
 
 // What a stage gathers and reduces once a round, in addition to its micro-steps (stage_once.c). Writes by how much it
 // makes each part's first forward and last backward longer. layer_s: of a layer, forward and backward of a micro-step.

@@ -479,7 +479,8 @@ static double crowding_factor(const CostModel *model, const StepProgram *program
 // stage send at once. A receive takes no time of its own: the message is there when its send has ended.
 static TaskCost message_task_cost(const CostModel *model, const StepProgram *program, const Task *task) {
     const Mesh *mesh = &program->plan.mesh;
-    TaskCost cost = {.algorithm = "none"};
+    const double sleep_s = message_sleep_s(model, mesh);
+    TaskCost cost = {.algorithm = "none", .host_stop = sleep_s > 0 ? HOST_WAITS_FOR_END : HOST_GOES_ON};
     if (task->kind == TASK_RECEIVE) {
         return cost;
     }
@@ -496,10 +497,12 @@ static TaskCost message_task_cost(const CostModel *model, const StepProgram *pro
         placement.per_node = placement.nodes == 1 ? 2 : 1;
         placement.nodes = placement.nodes == 1 ? 1 : 2;
     }
-    const CollectiveCost alone = cost_collective(model->profile, sum ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_SEND_RECV,
-                                                 &placement, (double)task->payload_bytes, &cost.algorithm);
+    CollectiveCost alone = cost_collective(model->profile, sum ? COLLECTIVE_ALL_REDUCE : COLLECTIVE_SEND_RECV,
+                                           &placement, (double)task->payload_bytes, &cost.algorithm);
     if (alone.seconds > 0) {
-        cost.seconds = alone.seconds * (1 + model->target->runtime.collective_share);
+        cost.seconds = alone.seconds * (1 + model->target->runtime.collective_share) + sleep_s;
+        alone.ctas *= alone.seconds / (alone.seconds + sleep_s);  // nothing is held while hosts sleep
+        alone.seconds += sleep_s;
         occupy(model, &alone, &cost);
     }
     return cost;
@@ -524,9 +527,10 @@ static double share_of_layers(const Task *task) {
 }
 
 double task_issue_s(const CostModel *model, const StepProgram *program, const Task *task) {
-    const double message_s = task_is_message(task) ? message_host_s(model, &program->plan.mesh) : 0;
+    // Before a message can come its receiver has slept; a sender sleeps while it goes.
+    const double sleep_s = task->kind == TASK_RECEIVE ? message_sleep_s(model, &program->plan.mesh) : 0;
     const double host_s =
-        task_host_s(model->target, &program->plan, task) + rank_host_s(model, program, task) + message_s;
+        task_host_s(model->target, &program->plan, task) + rank_host_s(model, program, task) + sleep_s;
     return host_s * share_of_layers(task);
 }
 

@@ -92,9 +92,9 @@ ClusterProfile cost_shared_profile(const ClusterProfile *profile, int ranks_on_n
 // Streams of a program whose ranks hold so much on a node that operands come from memory, where its rate is known.
 void cost_streams_from(Accelerator *accelerator, double held_bytes);
 
-// Host seconds for a message between two stages beyond its operation, for its sender and its receiver
-// (TargetRuntime).
-double message_host_s(const CostModel *model, const Mesh *mesh);
+// Seconds that the hosts of both stages sleep at a message (TargetRuntime): from when the later one is there, and until
+// then neither issues anything.
+double message_sleep_s(const CostModel *model, const Mesh *mesh);
 
 // What a kernel, or one thread, needs of the cores that are a rank's part of its node; 0 on a GPU.
 double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread);

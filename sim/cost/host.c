@@ -283,7 +283,7 @@ bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan) {
     return plan->mesh.size[AXIS_EP] > 1 && task_host_stop(model->target, plan, &counts) != HOST_GOES_ON;
 }
 
-double message_host_s(const CostModel *model, const Mesh *mesh) {
+double message_sleep_s(const CostModel *model, const Mesh *mesh) {
     const TargetRuntime *runtime = &model->target->runtime;
     const int per_node = cost_ranks_per_node(model->profile, mesh);
     if (runtime->message_host_s == 0) {
