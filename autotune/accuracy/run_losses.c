@@ -11,7 +11,8 @@ static bool pure_bf16(const RunCase *run) {
 }
 
 static bool reduces_in_fp32(const RunCase *run) {
-    return strstr(run->row->precision, "fp32 reduce") != NULL && run->request.target->reduce_dtype_bf16 != DTYPE_FP32;
+    return strstr(run->row->precision, "fp32 reduce") != NULL && run->plan.reduce_dtype != REDUCE_DTYPE_FP32 &&
+           run->request.target->reduce_dtype_bf16 != DTYPE_FP32;
 }
 
 static bool no_batch(const RunCase *run) {
