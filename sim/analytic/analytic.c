@@ -481,7 +481,8 @@ static Status time_paired(Analytic *analytic, const TrainPlan *plan, bool alone,
     const bool apart = analytic->no_contention || alone;
     const OverlapContention *contention = apart ? NULL : contention_of(analytic, overlap, mesh);
     const ShardCosts *costs = alone ? &none : costs_of(analytic, plan, mesh, &room);
-    overlap_run(overlap, costs, contention, plan->grad_accum, &times);
+    const HostStops stops = stage_host_stops(analytic, plan);
+    overlap_run(overlap, costs, contention, &stops, plan->grad_accum, &times);
     fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
     return STATUS_OK;
 }

@@ -39,6 +39,7 @@ struct Analytic {
     double in_flight;           // its micro-steps whose backward has not run yet
     double unpaired;            // share of its expert exchanges for which ep_overlap finds no partner
     const TrainPlan *pipeline;  // whose stage is timed; NULL: a plan without stages
+    bool stops_host;            // at each of its messages
     EstimateLimits limits;
 };
 
@@ -70,7 +71,9 @@ MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan);
 // those of `without`.
 MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint64_t without, bool marked);
 
-// Of a pipeline.
+// Of a pipeline. The stage that is set sends and takes behind its forward and behind its backward, the first and the
+// last one at one end only (stage_rounds.c).
+HostStops stage_host_stops(const Analytic *analytic, const TrainPlan *plan);
 Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error);

@@ -153,10 +153,13 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     if (!known) {
         known = ARENA_NEW(analytic->arena, double);
         look_away(analytic);
+        const bool stops = analytic->stops_host;
+        analytic->stops_host = false;
         const Status status = stage_mixes_layers(&analytic->model)
                                   ? time_head_by_difference(analytic, &of, known, error)
                                   : time_head(analytic, &of, known, error);
         look_away(analytic);
+        analytic->stops_host = stops;
         TRY(status);
         memo_add(&analytic->times->heads, &key, known, analytic->arena);
     }
@@ -227,11 +230,13 @@ static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const 
     return shape->chunks == 1 ? 0 : 2 * (plan->p2p_waits ? message->seconds : message->slowed_s);
 }
 
+static bool stops_host(const Analytic *analytic, const TrainPlan *plan) {
+    return target_stops_host(analytic->cost.target, plan) || message_sleep_s(&analytic->cost, &plan->mesh) > 0;
+}
+
 // While a stage waits for others its host goes on issuing, unless it waits itself: the device has not to wait then.
 static double device_share(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
-    const bool waits = target_stops_host(analytic->cost.target, plan) ||
-                       cost_host_waits_in_layers(&analytic->cost, plan) ||
-                       message_sleep_s(&analytic->cost, &plan->mesh) > 0;
+    const bool waits = stops_host(analytic, plan) || cost_host_waits_in_layers(&analytic->cost, plan);
     return waits ? 1 : 1 - fullest->host_s / fullest->pace_s;
 }
 
@@ -344,6 +349,22 @@ static Status time_stages(Analytic *analytic, const TrainPlan *plan, const Pipel
     return time_dense_layer(analytic, &alone, split, layer_s(split, fullest, *head_s), dense_s, error);
 }
 
+// What bounds others, of any schedule and with more layers on a stage: of a host that goes on at messages.
+static Status note_pace(Analytic *analytic, const TrainPlan *plan, const StageSplit *split, const StageTimes *fullest,
+                        double head_s, Error *error) {
+    StageTimes going_on = *fullest;
+    if (stops_host(analytic, plan)) {
+        const TrainPlan alone = stage_plan_alone(analytic, plan);
+        analytic->pipeline = plan;
+        const Status status = time_stage_of(analytic, &alone, split->stage[STAGE_FULLEST], &going_on, error);
+        analytic->pipeline = NULL;
+        look_away(analytic);
+        TRY(status);
+    }
+    const double each_s = layer_s(split, &going_on, head_s);
+    return stage_note_pace(analytic, plan, split, each_s * device_share(analytic, plan, &going_on), error);
+}
+
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, Estimate *estimate, Error *error) {
     const TrainPlan alone = stage_plan_alone(analytic, plan);
@@ -352,8 +373,10 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     double head_s, dense_s;
     analytic->unpaired = cost_unpaired_share(plan);
     analytic->pipeline = plan;
+    analytic->stops_host = stops_host(analytic, plan);
     const Status status = time_stages(analytic, plan, shape, split, &head_s, &fullest, &dense_s, error);
     analytic->pipeline = NULL;
+    analytic->stops_host = false;
     look_away(analytic);
     TRY(status);
     const double each_s = layer_s(split, &fullest, head_s);
@@ -370,7 +393,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .message_s = plan->p2p_waits ? 0 : message.seconds,
                                  .sleep_s = sleep_s};
     stage_time_once(analytic, split, &fullest.step.once, each_s, parts.forward_share);
-    TRY(stage_note_pace(analytic, plan, split, each_s * parts.device_share, error));
+    TRY(note_pace(analytic, plan, split, &fullest, head_s, error));
     const double least_s = stage_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));
     const bool hopeless = analytic_is_hopeless(analytic, least_s);
     const double step_s =

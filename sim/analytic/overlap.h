@@ -140,9 +140,14 @@ void overlap_contention_make(const Overlap *overlap, const ShardCosts *costs, co
 void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                      MicroVariant variant, LayerFactors factors[OVERLAP_MICRO_VARIANTS][LAYER_PASSES]);
 
+// After which sections the host issues nothing until the compute lane has done what it has: a message follows there.
+typedef struct HostStops {
+    bool after[OVERLAP_SECTIONS];
+} HostStops;
+
 // One step of `micro_steps`; without the target's fixed time. contention NULL: every task takes its isolated time.
-void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention, int micro_steps,
-                 OverlapTimes *times);
+void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
+                 const HostStops *stops, int micro_steps, OverlapTimes *times);
 
 static inline int overlap_instances(const Overlap *overlap, int unit) {
     return unit == UNIT_LAYER ? overlap->layers : unit == UNIT_EXPERTS ? (overlap->experts ? overlap->layers : 0) : 1;

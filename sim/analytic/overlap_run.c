@@ -330,6 +330,7 @@ typedef struct Step {
     const Overlap *overlap;
     const ShardCosts *costs;
     const OverlapContention *contention;  // NULL: none
+    const HostStops *stops;
     LayerFactors layers[OVERLAP_MICRO_VARIANTS][LAYER_PASSES];
     LayerFactors factors[OVERLAP_MICRO_VARIANTS][OVERLAP_SECTIONS];
 } Step;
@@ -386,6 +387,9 @@ static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
             run_section(step->overlap, range, step->costs, run);
         }
         run->section_s[section] = run->clocks.compute - before_s;
+        if (step->stops->after[section]) {
+            run->clocks.host = later(run->clocks.host, run->clocks.compute);
+        }
     }
 }
 
@@ -561,9 +565,9 @@ static Axis most_exposed(const OverlapTimes *times) {
     return most;
 }
 
-void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention, int micro_steps,
-                 OverlapTimes *times) {
-    Step step = {.overlap = overlap, .costs = costs, .contention = contention};
+void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
+                 const HostStops *stops, int micro_steps, OverlapTimes *times) {
+    Step step = {.overlap = overlap, .costs = costs, .contention = contention, .stops = stops};
     Run run = {.clocks = clocks_at_zero(), .factors = &no_factors};
     const Clocks *clocks = &run.clocks;
     *times = (OverlapTimes){0};

@@ -4,6 +4,15 @@
 
 #include "sim/analytic/stages.h"
 
+HostStops stage_host_stops(const Analytic *analytic, const TrainPlan *plan) {
+    HostStops stops = {{false}};
+    if (analytic->stops_host) {
+        stops.after[OVERLAP_FORWARD] = analytic->stage + 1 < mesh_stages(&plan->mesh);
+        stops.after[OVERLAP_END] = analytic->stage > 0;
+    }
+    return stops;
+}
+
 // What is neither a further micro-step nor a longer first or last one: of a round, and, with the optimizer, of a step.
 static double beside_s(const TrainPlan *plan, const StageTimes *fullest) {
     const Estimate *step = &fullest->step;

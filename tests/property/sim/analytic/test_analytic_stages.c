@@ -38,6 +38,8 @@ static const Case cases[] = {
     {"405b", "dgx-h100", "megatron", "pp=16,dp_shard=128,tp=8", 8192, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
     {"405b", "dgx-h100", "megatron", "pp=16,dp_shard=128,tp=8", 8192, 1, 16, PP_INTERLEAVED, 8, RECOMPUTE_NONE, false},
     {"7b", "dgx-h100", "nanotron", "pp=4,dp_shard=8", 4096, 2, 8, PP_1F1B, 1, RECOMPUTE_NONE, false},
+    {"125m", "dgx-a100-80g", "megatron@2022", "pp=2,dp_replicate=4", 1024, 2, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
+    {"760m", "dgx-a100-80g", "megatron@2022", "pp=4", 1024, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
     {"7b", "dgx-h100", "nanotron@2024-12", "pp=4,dp_shard=128", 4096, 2, 8, PP_1F1B, 1, RECOMPUTE_NONE, false},
     {"7b", "dgx-h100", "nanotron@2024-12", "pp=8,dp_shard=64", 4096, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
     {"7b", "dgx-h100", "ndtune", "pp=4,dp_shard=2", 4096, 1, 8, PP_1F1B, 1, RECOMPUTE_NONE, false},
