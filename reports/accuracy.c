@@ -2,6 +2,7 @@
 
 #include "reports/accuracy.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,17 +176,29 @@ static json_t *ranking_measured(const RankingScore *ranking) {
                      json_known(known, ranking->median_regret), "p90_regret", json_known(known, ranking->p90_regret));
 }
 
+static json_t *ranked_groups(const RankingScore *ranking) {
+    json_t *array = json_array();
+    for (int i = 0; i < ranking->groups; i++) {
+        const RankedGroup *group = &ranking->each[i];
+        json_array_append_new(array, json_pack("{s:s, s:i, s:f, s:o, s:s, s:s}", "group", group->name, "plans",
+                                               group->plans, "regret", group->regret, "kendall_tau",
+                                               json_known(isfinite(group->kendall_tau), group->kendall_tau), "picked",
+                                               group->picked, "best", group->best));
+    }
+    return array;
+}
+
 static json_t *ranking_object(const Accuracy *accuracy) {
     const RankingScore *ranking = &accuracy->ranking;
     const bool known = ranking->groups > 0;
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:i, s:o}", "groups", ranking->groups,
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:s?, s:o, s:o, s:o, s:i, s:o, s:o}", "groups", ranking->groups,
                      "not_scored", ranking->not_scored, "median_regret", json_known(known, ranking->median_regret),
                      "p90_regret", json_known(known, ranking->p90_regret), "worst_regret",
                      json_known(known, ranking->worst_regret), "worst_group", ranking->worst_group,
                      "median_kendall_tau", json_known(known, ranking->median_kendall_tau), "baseline_median_regret",
                      json_known(known, ranking->baseline_median_regret), "baseline_p90_regret",
                      json_known(known, ranking->baseline_p90_regret), "unknown_ids", ranking->unknown_ids, "measured",
-                     ranking_measured(&accuracy->ranking_measured));
+                     ranking_measured(&accuracy->ranking_measured), "by_group", ranked_groups(ranking));
 }
 
 static json_t *skipped_array(const RunCase *cases, int count) {

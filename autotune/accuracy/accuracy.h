@@ -43,7 +43,15 @@ typedef enum {
 } MemoryKind;
 extern const char *const memory_kind_names[MEMORY_KIND_COUNT];
 
+typedef struct RankedGroup {
+    const char *name;
+    int plans;
+    double regret, kendall_tau;
+    const char *picked, *best;  // rows of the plans predicted and measured fastest, the first of each
+} RankedGroup;
+
 typedef struct RankingScore {
+    RankedGroup *each;       // of the groups, the highest regret first
     int groups, not_scored;  // not scored: fewer than two distinct plans among the scored rows
     double median_regret, p90_regret, worst_regret, median_kendall_tau;
     double baseline_median_regret, baseline_p90_regret;  // of a plan picked at random: the mean over the plans

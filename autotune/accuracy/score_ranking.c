@@ -3,12 +3,15 @@
 // considered: a plan that ran is a plan that fits.
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "autotune/accuracy/score.h"
 #include "autotune/accuracy/statistics.h"
 
 typedef struct PlanTime {
     uint64_t plan;
+    const char *id;              // of the first row
     double predicted, measured;  // seconds per token
     int repeats;
 } PlanTime;
@@ -30,8 +33,9 @@ static int plans_of(const RunCase *cases, const RunGroup *group, RunTest counts,
             at++;
         }
         if (at == count) {
-            plans[count++] =
-                (PlanTime){.plan = run->prediction.content_hash, .predicted = per_token(run, run->prediction.step_s)};
+            plans[count++] = (PlanTime){.plan = run->prediction.content_hash,
+                                        .id = run->row->id,
+                                        .predicted = per_token(run, run->prediction.step_s)};
         }
         plans[at].measured += per_token(run, run->measured_step_s);
         plans[at].repeats++;
@@ -42,29 +46,35 @@ static int plans_of(const RunCase *cases, const RunGroup *group, RunTest counts,
     return count;
 }
 
-typedef struct GroupScore {
-    double regret, blind_regret, tau;
-} GroupScore;
-
-static GroupScore score_group(const PlanTime *plans, int count, double *predicted, double *measured) {
-    double best = INFINITY, chosen = INFINITY, sum = 0, chosen_sum = 0;
+static RankedGroup score_group(const PlanTime *plans, int count, double *predicted, double *measured,
+                               double *blind_regret) {
+    const PlanTime *best = &plans[0], *chosen = &plans[0];
+    double sum = 0, chosen_sum = 0;
     int chosen_count = 0;
     for (int i = 0; i < count; i++) {
         predicted[i] = plans[i].predicted;
         measured[i] = plans[i].measured;
-        best = fmin(best, measured[i]);
-        chosen = fmin(chosen, predicted[i]);
+        best = measured[i] < best->measured ? &plans[i] : best;
+        chosen = predicted[i] < chosen->predicted ? &plans[i] : chosen;
         sum += measured[i];
     }
     for (int i = 0; i < count; i++) {
-        if (predicted[i] <= chosen) {
+        if (predicted[i] <= chosen->predicted) {
             chosen_sum += measured[i];
             chosen_count++;
         }
     }
-    return (GroupScore){.regret = chosen_sum / chosen_count / best,
-                        .blind_regret = sum / count / best,
-                        .tau = statistics_kendall_tau(predicted, measured, count)};
+    *blind_regret = sum / count / best->measured;
+    return (RankedGroup){.plans = count,
+                         .regret = chosen_sum / chosen_count / best->measured,
+                         .kendall_tau = statistics_kendall_tau(predicted, measured, count),
+                         .picked = chosen->id,
+                         .best = best->id};
+}
+
+static int by_regret(const void *left, const void *right) {
+    const RankedGroup *a = left, *b = right;
+    return a->regret != b->regret ? (a->regret < b->regret) - (a->regret > b->regret) : strcmp(a->name, b->name);
 }
 
 static int largest_group(const RunGroups *groups) {
@@ -76,7 +86,7 @@ static int largest_group(const RunGroups *groups) {
 }
 
 void score_ranking(const RunCase *cases, const RunGroups *groups, RunTest counts, Arena *arena, RankingScore *score) {
-    *score = (RankingScore){.worst_regret = 1};
+    *score = (RankingScore){.each = ARENA_ARRAY(arena, RankedGroup, groups->count), .worst_regret = 1};
     const int largest = largest_group(groups);
     PlanTime *plans = ARENA_ARRAY(arena, PlanTime, largest);
     double *predicted = ARENA_ARRAY(arena, double, largest), *measured = ARENA_ARRAY(arena, double, largest);
@@ -90,17 +100,19 @@ void score_ranking(const RunCase *cases, const RunGroups *groups, RunTest counts
             score->not_scored++;
             continue;
         }
-        const GroupScore group = score_group(plans, count, predicted, measured);
-        if (group.regret > score->worst_regret) {
-            score->worst_regret = group.regret;
-            score->worst_group = groups->groups[i].name;
+        RankedGroup *group = &score->each[score->groups];
+        *group = score_group(plans, count, predicted, measured, &blind[score->groups]);
+        group->name = groups->groups[i].name;
+        if (group->regret > score->worst_regret) {
+            score->worst_regret = group->regret;
+            score->worst_group = group->name;
         }
-        regrets[score->groups] = group.regret;
-        blind[score->groups++] = group.blind_regret;
-        if (isfinite(group.tau)) {
-            taus[tau_count++] = group.tau;
+        regrets[score->groups++] = group->regret;
+        if (isfinite(group->kendall_tau)) {
+            taus[tau_count++] = group->kendall_tau;
         }
     }
+    qsort(score->each, (size_t)score->groups, sizeof *score->each, by_regret);
     score->median_regret = statistics_median(regrets, score->groups);
     score->p90_regret = statistics_quantile(regrets, score->groups, 0.9);
     score->baseline_median_regret = statistics_median(blind, score->groups);

@@ -49,7 +49,10 @@ Test(cli_accuracy, the_object_has_what_the_contract_promises) {
     }
     cr_expect(json_is_number(json_object_get(json_object_get(root, "baseline_constant_mfu"), "median_abs_error")));
     cr_expect(json_is_number(json_object_get(json_object_get(root, "oom"), "called_infeasible")));
-    cr_expect(json_is_number(json_object_get(json_object_get(root, "ranking"), "median_regret")));
+    const json_t *ranking = json_object_get(root, "ranking");
+    cr_expect(json_is_number(json_object_get(ranking, "median_regret")));
+    cr_expect_eq(json_array_size(json_object_get(ranking, "by_group")),
+                 (size_t)json_integer_value(json_object_get(ranking, "groups")));
     cr_expect_gt(json_array_size(json_object_get(json_object_get(root, "memory"), "by_kind")), 0);
     json_decref(root);
 }

@@ -138,6 +138,25 @@ Test(score, regret_is_the_time_of_the_plan_predicted_best_over_the_best) {
     cr_assert_float_eq(score.baseline_median_regret, 4.1 / 3.0, 1e-12);
 }
 
+Test(score, groups_are_listed_with_what_was_picked_and_what_was_best_the_worst_first) {
+    const ScoredRow rows[] = {{.predicted_s = 1.0, .measured_s = 1.0, .plan = 1},
+                              {.predicted_s = 2.0, .measured_s = 2.0, .plan = 2},
+                              {.predicted_s = 1.0, .measured_s = 1.5, .plan = 3},
+                              {.predicted_s = 2.0, .measured_s = 1.0, .plan = 4}};
+    RunGroup groups[] = {{.name = "right", .rows = (int[]){0, 1}, .row_count = 2},
+                         {.name = "wrong", .rows = (int[]){2, 3}, .row_count = 2}};
+    RunCase *cases = scored_rows(&arena, rows, 4);
+    RankingScore score;
+    score_ranking(cases, &(RunGroups){groups, 2}, accuracy_has_step, &arena, &score);
+    cr_assert_eq(score.groups, 2);
+    cr_assert_str_eq(score.each[0].name, "wrong");
+    cr_assert_float_eq(score.each[0].regret, 1.5, 1e-12);
+    cr_assert_float_eq(score.each[0].kendall_tau, -1, 1e-12);
+    cr_assert(score.each[0].picked == cases[2].row->id && score.each[0].best == cases[3].row->id);
+    cr_assert_str_eq(score.each[1].name, "right");
+    cr_assert(score.each[1].picked == score.each[1].best && score.each[1].plans == 2);
+}
+
 Test(score, plans_predicted_equal_share_first_place) {
     const ScoredRow rows[] = {{.predicted_s = 1.0, .measured_s = 1.0, .plan = 1},
                               {.predicted_s = 1.0, .measured_s = 1.4, .plan = 2},
