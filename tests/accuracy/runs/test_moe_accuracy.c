@@ -66,11 +66,12 @@ static void check_stated(const Stated *stated) {
 // PyTorch 2.9, and its traced graphs' collectives as hidden. torchtitan's second was 0.295 until 2026-11-29:
 // traffic of attention as separate operations is not slower on slow chips. Megatron's, since its host's parameters and
 // collectives are counted and mxfp8's products have their own rate: 0.051, 0.08, 0.048, 0.142, 0.48, 0.08 and 0.16
-// before; the first is now that of GPT-OSS on GB300, too slow by 0.1 points more.
+// before; the first is now that of GPT-OSS on GB300, too slow by 0.1 points more. Since a call for each expert costs
+// the host what was measured: 0.052, 0.03, 0.28, 0.055 and 0.135 before.
 Test(runs_of_experts, step_times_are_within_the_stated_errors) {
     static const Stated stated[] = {
-        {"megatron", DTYPE_BF16, false, 0.052, 0.06},   {"megatron", DTYPE_BF16, true, 0.046, 0.046},
-        {"megatron", DTYPE_FP8, false, 0.03, 0.28},     {"megatron", DTYPE_FP8, true, 0.055, 0.135},
+        {"megatron", DTYPE_BF16, false, 0.048, 0.06},   {"megatron", DTYPE_BF16, true, 0.046, 0.046},
+        {"megatron", DTYPE_FP8, false, 0.025, 0.24},    {"megatron", DTYPE_FP8, true, 0.053, 0.125},
         {"torchtitan", DTYPE_BF16, false, 0.21, 0.345}, {"torchtitan", DTYPE_BF16, true, 0.297, 0.305}};
     for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
         check_stated(&stated[i]);
