@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { FIRST_BUCKETS = 1024 };
+
 static uint64_t mixed(uint64_t hash, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -40,16 +42,37 @@ static void *copied(Arena *arena, const void *from, size_t bytes) {
     return bytes > 0 ? memcpy(to, from, bytes) : to;
 }
 
+static void put(BlockMemo *memo, KnownBlock *known) {
+    KnownBlock **bucket = &memo->bucket[known->hash & (memo->buckets - 1)];
+    known->next = *bucket;
+    *bucket = known;
+}
+
+static void make_room(BlockMemo *memo) {
+    const BlockMemo old = *memo;
+    if (memo->count < memo->buckets) {
+        return;
+    }
+    memo->buckets = old.buckets > 0 ? 4 * old.buckets : FIRST_BUCKETS;
+    memo->bucket = ARENA_ARRAY(memo->arena, KnownBlock *, memo->buckets);
+    for (uint64_t i = 0; i < old.buckets; i++) {
+        for (KnownBlock *known = old.bucket[i], *next; known; known = next) {
+            next = known->next;
+            put(memo, known);
+        }
+    }
+}
+
 const KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena *scratch) {
     const uint64_t hash = code_hash(code);
-    KnownBlock **bucket = &memo->bucket[hash % BLOCK_BUCKETS];
-    for (const KnownBlock *known = *bucket; known; known = known->next) {
+    make_room(memo);
+    for (const KnownBlock *known = memo->bucket[hash & (memo->buckets - 1)]; known; known = known->next) {
         if (known->hash == hash && same_code(&known->code, code)) {
             return known;
         }
     }
     KnownBlock *made = ARENA_NEW(memo->arena, KnownBlock);
-    *made = (KnownBlock){.code = *code, .hash = hash, .next = *bucket};
+    *made = (KnownBlock){.code = *code, .hash = hash};
     const size_t count = (size_t)code->count, refs = (size_t)code->ref_count;
     made->code.steps = copied(memo->arena, code->steps, count * sizeof *code->steps);
     made->code.demands = copied(memo->arena, code->demands, count * sizeof *code->demands);
@@ -57,6 +80,7 @@ const KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena 
     made->code.slot_lane = copied(memo->arena, code->slot_lane, (size_t)code->slot_count);
     made->block = block_measure(code, scratch);
     made->fluid = fluid_of(&made->code, memo->arena);
-    *bucket = made;
+    put(memo, made);
+    memo->count++;
     return made;
 }

@@ -13,11 +13,10 @@ typedef struct KnownBlock {
     struct KnownBlock *next;  // of the same bucket
 } KnownBlock;
 
-enum { BLOCK_BUCKETS = 1024 };
-
 typedef struct BlockMemo {
-    Arena *arena;  // where known blocks live
-    KnownBlock *bucket[BLOCK_BUCKETS];
+    Arena *arena;         // where known blocks live
+    KnownBlock **bucket;  // by the lowest bits of hashes; as many as blocks or more
+    uint64_t buckets, count;
 } BlockMemo;
 
 // Measured now unless known. The code may live in the scratch arena.
