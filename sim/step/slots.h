@@ -10,6 +10,9 @@ static inline bool slot_index_equal(SlotIndex a, SlotIndex b) {
 }
 
 static inline int32_t slot_modulo(int32_t index, int32_t slots) {
+    if ((uint32_t)index < (uint32_t)slots) {  // mostly: a division is slow
+        return index;
+    }
     const int32_t rest = index % slots;
     return rest < 0 ? rest + slots : rest;
 }
