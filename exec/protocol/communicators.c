@@ -4,8 +4,12 @@
 #include "exec/protocol/communicators.h"
 
 #include "exec/protocol/link_room.h"
+#include "exec/protocol/program_words.h"
+#include "sim/base/integer.h"
 
 enum { WORLD_ID = -1, AXES_ID = -2, LINKS_ID = -3 };  // ids no program lane uses; links: and below, by phase
+enum { SUM_BYTES = 4 };                               // device.h, DEVICE_SUM_BYTES
+static const int64_t WORLD_BYTES = 32 << 10;          // of a round of what a run is gathered with
 
 static bool same_link(Link a, Link b) {
     return a.step == b.step && a.class == b.class;
@@ -29,6 +33,12 @@ static int find_or_add(CommunicatorSet *set, const Mesh *mesh, const Communicato
 static Status too_many(Error *error) {
     return error_set(error, STATUS_INTERNAL, "the program needs more than %d communicators",
                      TRANSPORT_MAX_COMMUNICATORS);
+}
+
+static int64_t given_bytes(const StepProgram *program, const Task *task, bool exact) {
+    const bool to_each = task->kind == TASK_REDUCE_SCATTER || task->kind == TASK_ALL_TO_ALL;
+    const int64_t bytes = program_collective_bytes(program, task);
+    return bytes * (to_each ? program->groups[task->group].size : 1) * (exact ? SUM_BYTES : 1);
 }
 
 // Axes of size 1 join no ranks: only masks of the others.
@@ -58,7 +68,7 @@ static Communicator message_link(const StepProgram *program, const Task *task) {
                           .link = transport_link(mesh_stages(&program->plan.mesh), from, to)};
 }
 
-static Status add_lanes(const StepProgram *program, CommunicatorSet *set, int16_t *of_task, Error *error) {
+static Status add_lanes(const StepProgram *program, bool exact, CommunicatorSet *set, int16_t *of_task, Error *error) {
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
         of_task[t] = -1;
@@ -70,6 +80,10 @@ static Status add_lanes(const StepProgram *program, CommunicatorSet *set, int16_
         const int index = find_or_add(set, &program->plan.mesh, &wanted);
         FAIL_WITH(index < 0, too_many(error));
         of_task[t] = (int16_t)index;
+        if (!task_is_message(task)) {
+            int64_t *most = &set->entries[index].call_bytes;
+            *most = int_max(*most, given_bytes(program, task, exact));
+        }
     }
     return STATUS_OK;
 }
@@ -88,10 +102,11 @@ Status communicators_find(const StepPrograms *programs, int stage, const RunRequ
     const Mesh *mesh = &programs->of[0].plan.mesh;
     int16_t **of_task = ARENA_ARRAY(arena, int16_t *, programs->count);
     *set = (CommunicatorSet){0};
-    set->world = find_or_add(set, mesh, &(Communicator){.name = "run", .id = WORLD_ID, .axes = AXIS_ALL});
+    const Communicator all = {.name = "run", .id = WORLD_ID, .axes = AXIS_ALL, .call_bytes = WORLD_BYTES};
+    set->world = find_or_add(set, mesh, &all);
     for (int i = 0; i < programs->count; i++) {
         of_task[i] = ARENA_ARRAY(arena, int16_t, programs->of[i].task_count);
-        TRY(add_lanes(&programs->of[i], set, of_task[i], error));
+        TRY(add_lanes(&programs->of[i], request->options.bitwise, set, of_task[i], error));
     }
     set->of_task = of_task[stage];
     const LinkMessages messages = {programs, (const int16_t *const *)of_task, request->options.bitwise};

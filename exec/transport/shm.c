@@ -24,8 +24,7 @@
 static const int64_t SMALL_REDUCE_BYTES = 4096;  // below, every rank sums everything: one gate instead of two
 static const long SLICE_NS = 50 * 1000 * 1000;   // longest sleep between checks of the stop flag and the clock
 // Parts of a slot begin at multiples of a vector; the smallest slot has one per rank at the maximum world size.
-enum { SHARE_GRAIN = 32 };
-_Static_assert(SHM_SLOT_BYTES_LEAST / TRANSPORT_MAX_WORLD >= SHARE_GRAIN, "a share of a slot must not be empty");
+_Static_assert(SHM_SLOT_BYTES_LEAST / TRANSPORT_MAX_WORLD >= SHM_SHARE_GRAIN, "a share of a slot must not be empty");
 // One communicator as this rank sees it.
 typedef struct ShmMember {
     const Communicator *spec;
@@ -224,7 +223,7 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
     ShmMember *member = &shm->members[call->communicator];
     const char *in = call->in;
     char *out = call->out;
-    const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // per member, in a slot
+    const int64_t share = shm->layout.slot_bytes / member->size / SHM_SHARE_GRAIN * SHM_SHARE_GRAIN;  // a member's
     for (int64_t at = 0; at < call->bytes; at += share) {
         const int64_t bytes = int_min(share, call->bytes - at);
         for (int i = 0; i < member->size; i++) {
@@ -303,7 +302,7 @@ static void agree_on_largest(const Transport *shm, const ShmMember *member, int6
 static Status all_to_all(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     const int64_t *leave = call->leave, *come = call->come, bytes = call->bytes;
-    const int64_t share = shm->layout.slot_bytes / member->size / SHARE_GRAIN * SHARE_GRAIN;  // per member, in a slot
+    const int64_t share = shm->layout.slot_bytes / member->size / SHM_SHARE_GRAIN * SHM_SHARE_GRAIN;  // a member's
     int64_t largest = transport_part_largest(leave, bytes, member->size);
     for (int64_t at = 0; at < largest || (leave && at == 0); at += share) {
         char *slot = half(shm, member, member->index, member->rounds);

@@ -20,7 +20,19 @@ static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653103);  // "ndtune1" an
 // Staging: large enough that a round's fixed cost (about 1 us, sim/SOURCES.md X1) is small against copying it, small
 // enough that both halves stay in a core's second-level cache; the sum over ranks stays below what a container's
 // default /dev/shm (64 MiB) holds.
-static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOTS_BYTES_MOST = 40 << 20;
+static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOTS_BYTES_MOST = 40 << 20, SLOT_GRAIN_BYTES = 4096;
+
+// No more than the largest call takes: each byte of the segment is had from the system before a run and given back.
+static int64_t slot_bytes_most(int world, const Communicator *communicators, int count) {
+    int64_t most = SHM_SLOT_BYTES_LEAST;
+    for (int i = 0; i < count; i++) {
+        const Communicator *spec = &communicators[i];
+        if (spec->link.step == 0) {
+            most = int_max(most, spec->call_bytes > 0 ? spec->call_bytes + world * SHM_SHARE_GRAIN : SLOT_BYTES_MOST);
+        }
+    }
+    return int_min(int_round_up(most, SLOT_GRAIN_BYTES), SLOT_BYTES_MOST);
+}
 
 // Room for the messages that may be ahead of their receives: a sender that finds none waits. Ranks that send nothing
 // have a pipe that is never touched.
@@ -37,11 +49,13 @@ static void layout_pipes(const Communicator *communicators, ShmLayout *layout) {
 }
 
 ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int count) {
-    ShmLayout layout = {.world = mesh_world(mesh), .communicators = count, .slot_bytes = SLOT_BYTES_MOST};
+    ShmLayout layout = {.world = mesh_world(mesh), .communicators = count};
     const int64_t cells = (int64_t)count * layout.world;
-    while (layout.slot_bytes > SHM_SLOT_BYTES_LEAST && cells * 2 * layout.slot_bytes > SLOTS_BYTES_MOST) {
-        layout.slot_bytes /= 2;
+    int64_t most = SLOT_BYTES_MOST;
+    while (most > SHM_SLOT_BYTES_LEAST && cells * 2 * most > SLOTS_BYTES_MOST) {
+        most /= 2;
     }
+    layout.slot_bytes = int_min(most, slot_bytes_most(layout.world, communicators, count));
     layout.progress_table_at = int_round_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
     layout.gates_at = layout.progress_table_at + layout.world * (int64_t)sizeof(ProgressRow);
     layout.slots_at = int_round_up(layout.gates_at + cells * (int64_t)sizeof(ShmGate), 4096);

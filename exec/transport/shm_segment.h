@@ -8,7 +8,7 @@
 #include "exec/transport/progress_table.h"
 #include "exec/transport/shm.h"
 
-enum { SHM_LINE_BYTES = 64, SHM_NO_RANK = -1, SHM_SLOT_BYTES_LEAST = 8 << 10 };
+enum { SHM_LINE_BYTES = 64, SHM_NO_RANK = -1, SHM_SLOT_BYTES_LEAST = 8 << 10, SHM_SHARE_GRAIN = 32 };
 
 typedef struct ShmHead {
     uint64_t magic;

@@ -34,6 +34,7 @@ typedef struct Communicator {
     bool across_stages;     // its members run different programs: the same call belongs to different tasks
     int64_t message_bytes;  // link: of the longest message,
     int ahead;              // and how many may be sent before the first of them is received
+    int64_t call_bytes;     // else: what a member gives to the largest call, of which more are cut up; 0 = not known
 } Communicator;
 
 // A rank's group in a communicator; member 0 of a link is the sender.
