@@ -572,7 +572,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         take_kernels_of_source(mapper->arena, row, &run->request.target);
         take_settings(mapper->arena, row, &run->request.target);
         take_libraries_of_date(row, &run->request.cluster.accelerator);
-        row_take_cudnn(row, &run->request.cluster.accelerator);
+        row_take_container(row, &run->request.cluster.accelerator);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);

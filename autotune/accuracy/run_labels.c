@@ -71,14 +71,28 @@ bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainP
 // one benchmark 9.17 takes 0.81 to 0.91 of its time (profiles, cudnn-913).
 static const char new_cudnn_since[] = "2026-01-07", old_cudnn[] = "-913";
 
-// Rows of its archive are dated by the archive's commit and name their release: 25.09 and 25.11 are of that container.
-static bool ran_old_cudnn(const RunRow *row) {
-    return (row->date[0] != '\0' && strcmp(row->date, new_cudnn_since) < 0) ||
-           (is_of_bridge(row) && row_cites(row, "[25."));
+// PyTorch's containers have CUDA 13 since 25.08, Megatron-Bridge's since it is built on 25.09 (2550d8a5a; v0.2.0, of
+// its 25.11). Of MLPerf 5.1 (2025-10) Cisco's on H100 is on 25.01.
+static const char cuda_13_since[] = "2025-10-27";
+
+static bool ran_before(const RunRow *row, const char *date) {
+    return row->date[0] != '\0' && strcmp(row->date, date) < 0;
 }
 
-void row_take_cudnn(const RunRow *row, Accelerator *accelerator) {
+// Rows of its archive are dated by the archive's commit and name their release: 25.09 and 25.11 are of that container.
+static bool ran_old_cudnn(const RunRow *row) {
+    return ran_before(row, new_cudnn_since) || (is_of_bridge(row) && row_cites(row, "[25."));
+}
+
+static bool ran_cuda_12(const RunRow *row) {
+    return ran_before(row, cuda_13_since) || (is_of_bridge(row) && row_cites(row, "[25.09"));
+}
+
+void row_take_container(const RunRow *row, Accelerator *accelerator) {
     AttentionRate *rates = accelerator->attention;
+    if (ran_cuda_12(row)) {
+        accelerator->fp8_exact_share_cuda_13 = 0;
+    }
     for (int i = 0; i < accelerator->attention_count && ran_old_cudnn(row); i++) {
         const char *end = strstr(rates[i].kernel, old_cudnn);
         const size_t length = end ? (size_t)(end - rates[i].kernel) : 0;

@@ -65,8 +65,9 @@ typedef struct Accelerator {
     double power_w;          // cap that the rates belong to; 0 = unknown
     double chip_spread;      // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
     double fp8_exact_share;  // rate of fp8 GEMMs with full-precision accumulation, relative to the others
-    double sharded_gemm_share;  // GEMM rate under full sharding's gathers, relative to other GEMMs
-    double grouped_ramp_rows;   // rows per group at which a grouped GEMM runs at half rate; 0 = by its tiles
+    double fp8_exact_share_cuda_13;  // by the cuBLAS of CUDA 13, scales per tensor; 0 = the same
+    double sharded_gemm_share;       // GEMM rate under full sharding's gathers, relative to other GEMMs
+    double grouped_ramp_rows;        // rows per group at which a grouped GEMM runs at half rate; 0 = by its tiles
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];

@@ -17,9 +17,9 @@ typedef struct GemmShape {
     bool trans_a, trans_b;  // A is stored [k, m], B [n, k]
     Dtype output;           // with the next field, the key by which timed products are looked up
     bool accumulate;
-    bool casts_input;   // fp8: A is cast first, as in the measurements of the rates
-    bool exact;         // fp8: sums in full precision, as for gradients
-    bool block_scales;  // fp8: a scale for every 32 elements along K
+    bool casts_input;    // fp8: A is cast first, as in the measurements of the rates
+    double exact_share;  // fp8: of the rate, for sums in full precision, as of gradients; 0 = other sums
+    bool block_scales;   // fp8: a scale for every 32 elements along K
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);

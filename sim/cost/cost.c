@@ -125,6 +125,14 @@ static bool has_block_scales(const StepProgram *program, const Task *task) {
     return task->dtype == DTYPE_FP8 && program->plan.fp8_recipe == FP8_MX;
 }
 
+// torchao (config.py: use_fast_accum) and Transformer Engine (use_split_accumulator) alike; only forward reads weights
+// as they lie.
+static double exact_share(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+    const double newer = program->target->runtime.cuda_13 ? accelerator->fp8_exact_share_cuda_13 : 0;
+    const bool exact = task->dtype == DTYPE_FP8 && !task->trans_b;
+    return !exact ? 0 : newer > 0 ? newer : accelerator->fp8_exact_share;
+}
+
 static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
     const GemmShape shape = {.m = task->m,
@@ -135,9 +143,7 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
                              .trans_b = task->trans_b,
                              .output = output,
                              .accumulate = task->accumulate,
-                             // torchao (config.py: use_fast_accum) and Transformer Engine (use_split_accumulator)
-                             // alike; only forward reads weights as they lie
-                             .exact = task->dtype == DTYPE_FP8 && !task->trans_b,
+                             .exact_share = exact_share(accelerator, program, task),
                              .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, task->dtype, &shape);
     if (task->cast_bytes > 0) {

@@ -128,6 +128,7 @@ static const TargetField fields[] = {
     NEWER(runtime.message_host_s),
     NEWER(runtime.launches_wait),
     NEWER(runtime.fp8_one_layout),
+    NEWER(runtime.cuda_13),
     NEWER(runtime.stalls_from_nodes),
     NEWER(runtime.stalls_from_tp_nodes),
     NEWER(adapter_units),

@@ -26,6 +26,7 @@ typedef struct TargetRuntime {
     double bucket_parameters;           // that one collective of gradients or weights moves, at least; 0 = a unit's
     double bucket_parameters_per_rank;  // and at least this many for each rank of its group
     bool gathers_beside_forward, gathers_fp8;  // stage 1: updated weights arrive during forward; 3: weights in fp8
+    bool cuda_13;                              // its containers' cuBLAS is of CUDA 13
     bool fp8_one_layout;  // the chip multiplies fp8 of one scale in any layout: no second one is made of a tensor
     bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;

@@ -147,6 +147,7 @@ static const TargetVersion megatron_core = {
         // (NVIDIA/Megatron-LM 00caa53, megatron/core/parallel_state.py)
         SET(rank_order_rule, RANK_ORDER_DP_AS_ONE),
         SET_TEXT(rank_order_note, "Megatron-LM has no flag for it: pass order= to initialize_model_parallel"),
+        SET(runtime.cuda_13, true),         // built on PyTorch 25.09 (Megatron-Bridge 2550d8a5a, 2025-10-27)
         SET(runtime.host_s_per_op, 13e-6),  // as any PyTorch of today; layers of Transformer Engine are few operations
         SET(runtime.bucket_parameters, 40e6), SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
         SET(runtime.gathers_beside_forward, true),  // --overlap-param-gather, in what we export and NeMo's recipes
@@ -168,7 +169,7 @@ static const TargetVersion megatron_0_4 = {
     .evidence = "18 published runs",
     // --overlap-param-gather came with 0.5, groups of micro-batches with 0.9, --recompute-modules with 0.12
     .settings = SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0),
-                         SET(group_rule, GROUPS_OF_STAGES)),
+                         SET(group_rule, GROUPS_OF_STAGES), SET(runtime.cuda_13, false)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute

@@ -58,6 +58,23 @@ Test(run_labels, attention_of_2025_has_the_rate_of_its_cudnn) {
     }
 }
 
+// 0 is the share that the profile has for every library. A row without a date ran today's.
+Test(run_labels, fp8_sums_are_those_of_the_containers_cublas) {
+    static const struct {
+        const char *date, *locator;
+        double share;
+    } cases[] = {{"", "", 0.94},
+                 {"2025-10", "", 0},
+                 {"2025-10-27", "", 0.94},
+                 {"2026-04-01", "Megatron-Bridge@d4c36f7de:docs/archive.md L193 [25.09 pretrain]", 0},
+                 {"2026-04-01", "Megatron-Bridge@d4c36f7de:docs/archive.md L154 [25.11 pretrain]", 0.94}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunCase run = case_of("dgx-h100", "megatron", cases[i].date, cases[i].locator);
+        cr_expect_float_eq(run.request.cluster.accelerator.fp8_exact_share_cuda_13, cases[i].share, 1e-9, "%s %s",
+                           cases[i].date, cases[i].locator);
+    }
+}
+
 Test(run_labels, fp8_of_one_scale_has_one_layout_on_blackwell_only) {
     cr_expect(case_of("dgx-b200", "megatron", "", "").request.target->runtime.fp8_one_layout);
     cr_expect_not(case_of("dgx-h100", "megatron", "", "").request.target->runtime.fp8_one_layout);
