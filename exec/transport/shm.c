@@ -34,6 +34,7 @@ typedef struct ShmMember {
     ShmGate *gate;
     ProgressCell *cells[TRANSPORT_MAX_WORLD];  // by group index
     char *slots[TRANSPORT_MAX_WORLD];
+    int64_t slot_bytes;
     int ranks[TRANSPORT_MAX_WORLD];
 } ShmMember;
 
@@ -53,6 +54,7 @@ static void member_begin(Transport *shm, int communicator) {
     const TransportGroup group = transport_group(&setup->mesh, member->spec, setup->rank);
     member->size = group.size;
     member->index = group.index;
+    member->slot_bytes = shm->layout.slot_bytes[communicator];
     if (member->size == 1) {
         return;
     }
@@ -182,8 +184,8 @@ static Status gate_pass(const Transport *shm, ShmMember *member, const Transport
 // ---------------------------------------------------------------------------------------------- rounds
 
 // Slot half that a member uses in round `rounds` (0 = the one about to be passed).
-static char *half(const Transport *shm, const ShmMember *member, int index, uint32_t rounds) {
-    return member->slots[index] + (rounds & 1) * shm->layout.slot_bytes;
+static char *half(const ShmMember *member, int index, uint32_t rounds) {
+    return member->slots[index] + (rounds & 1) * member->slot_bytes;
 }
 
 // A range of bytes in the halves of the round just passed.
@@ -192,11 +194,10 @@ typedef struct ByteRange {
 } ByteRange;
 
 // out = sum or max over members, in rank order, of their ranges; this rank's own is at `own`, which may be `out`.
-static void reduce(const Transport *shm, const ShmMember *member, ByteRange range, Reduction how, const void *own,
-                   void *out) {
+static void reduce(const ShmMember *member, ByteRange range, Reduction how, const void *own, void *out) {
     const void *rows[TRANSPORT_MAX_WORLD];
     for (int i = 0; i < member->size; i++) {
-        rows[i] = i == member->index ? own : half(shm, member, i, member->rounds - 1) + range.offset_bytes;
+        rows[i] = i == member->index ? own : half(member, i, member->rounds - 1) + range.offset_bytes;
     }
     reduce_rows(rows, member->size, range.bytes, how, out);
 }
@@ -205,14 +206,14 @@ static Status all_gather(Transport *shm, const TransportCall *call, Error *error
     ShmMember *member = &shm->members[call->communicator];
     char *out = call->out, *own = out + member->index * call->bytes;
     const char *in = call->in;
-    for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = int_min(shm->layout.slot_bytes, call->bytes - at);
-        host_copy(half(shm, member, member->index, member->rounds), in + at, bytes);
+    for (int64_t at = 0; at < call->bytes; at += member->slot_bytes) {
+        const int64_t bytes = int_min(member->slot_bytes, call->bytes - at);
+        host_copy(half(member, member->index, member->rounds), in + at, bytes);
         host_copy(own + at, in + at, bytes);  // while it is in the cache
         TRY(gate_pass(shm, member, call, error));
         for (int i = 0; i < member->size; i++) {
             if (i != member->index) {
-                host_copy(out + i * call->bytes + at, half(shm, member, i, member->rounds - 1), bytes);
+                host_copy(out + i * call->bytes + at, half(member, i, member->rounds - 1), bytes);
             }
         }
     }
@@ -223,17 +224,16 @@ static Status reduce_scatter(Transport *shm, const TransportCall *call, Error *e
     ShmMember *member = &shm->members[call->communicator];
     const char *in = call->in;
     char *out = call->out;
-    const int64_t share = shm->layout.slot_bytes / member->size / SHM_SHARE_GRAIN * SHM_SHARE_GRAIN;  // a member's
+    const int64_t share = member->slot_bytes / member->size / SHM_SHARE_GRAIN * SHM_SHARE_GRAIN;  // a member's
     for (int64_t at = 0; at < call->bytes; at += share) {
         const int64_t bytes = int_min(share, call->bytes - at);
         for (int i = 0; i < member->size; i++) {
             if (i != member->index) {
-                host_copy(half(shm, member, member->index, member->rounds) + i * share, in + i * call->bytes + at,
-                          bytes);
+                host_copy(half(member, member->index, member->rounds) + i * share, in + i * call->bytes + at, bytes);
             }
         }
         TRY(gate_pass(shm, member, call, error));
-        reduce(shm, member, (ByteRange){member->index * share, bytes}, reduction_of(call),
+        reduce(member, (ByteRange){member->index * share, bytes}, reduction_of(call),
                in + member->index * call->bytes + at, out + at);
     }
     return STATUS_OK;
@@ -246,33 +246,32 @@ static Status all_reduce_shared(Transport *shm, const TransportCall *call, int64
     const int64_t share = (bytes / unit + member->size - 1) / member->size * unit;
     const int64_t first_mine = int_min(bytes, member->index * share), mine = int_min(share, bytes - first_mine);
     const char *in = (const char *)call->in + at;
-    char *slot = half(shm, member, member->index, member->rounds);
+    char *slot = half(member, member->index, member->rounds);
     host_copy(slot, in, first_mine);  // its own share need not be published
     host_copy(slot + first_mine + mine, in + first_mine + mine, bytes - first_mine - mine);
     TRY(gate_pass(shm, member, call, error));
-    char *shared = half(shm, member, member->index, member->rounds);
-    reduce(shm, member, (ByteRange){first_mine, mine}, reduction_of(call), in + first_mine, shared);
+    char *shared = half(member, member->index, member->rounds);
+    reduce(member, (ByteRange){first_mine, mine}, reduction_of(call), in + first_mine, shared);
     TRY(gate_pass(shm, member, call, error));
     for (int i = 0; i < member->size; i++) {
         const int64_t first = int_min(bytes, i * share);
-        host_copy((char *)call->out + at + first, half(shm, member, i, member->rounds - 1),
-                  int_min(share, bytes - first));
+        host_copy((char *)call->out + at + first, half(member, i, member->rounds - 1), int_min(share, bytes - first));
     }
     return STATUS_OK;
 }
 
 static Status all_reduce(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
-    for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = int_min(shm->layout.slot_bytes, call->bytes - at);
+    for (int64_t at = 0; at < call->bytes; at += member->slot_bytes) {
+        const int64_t bytes = int_min(member->slot_bytes, call->bytes - at);
         if (bytes > SMALL_REDUCE_BYTES) {
             TRY(all_reduce_shared(shm, call, at, bytes, error));
             continue;
         }
-        host_copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
+        host_copy(half(member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
-        const void *own = half(shm, member, member->index, member->rounds - 1);  // the input may be the output
-        reduce(shm, member, (ByteRange){0, bytes}, reduction_of(call), own, (char *)call->out + at);
+        const void *own = half(member, member->index, member->rounds - 1);  // the input may be the output
+        reduce(member, (ByteRange){0, bytes}, reduction_of(call), own, (char *)call->out + at);
     }
     return STATUS_OK;
 }
@@ -280,21 +279,21 @@ static Status all_reduce(Transport *shm, const TransportCall *call, Error *error
 static Status send_recv(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     const int before = (member->index + member->size - 1) % member->size;
-    for (int64_t at = 0; at < call->bytes; at += shm->layout.slot_bytes) {
-        const int64_t bytes = int_min(shm->layout.slot_bytes, call->bytes - at);
-        host_copy(half(shm, member, member->index, member->rounds), (const char *)call->in + at, bytes);
+    for (int64_t at = 0; at < call->bytes; at += member->slot_bytes) {
+        const int64_t bytes = int_min(member->slot_bytes, call->bytes - at);
+        host_copy(half(member, member->index, member->rounds), (const char *)call->in + at, bytes);
         TRY(gate_pass(shm, member, call, error));
-        host_copy((char *)call->out + at, half(shm, member, before, member->rounds - 1), bytes);
+        host_copy((char *)call->out + at, half(member, before, member->rounds - 1), bytes);
     }
     return STATUS_OK;
 }
 
 // Parts of different sizes: each publishes its largest in the first round, in its own part's place, so that all make
 // equally many rounds.
-static void agree_on_largest(const Transport *shm, const ShmMember *member, int64_t share, int64_t *largest) {
+static void agree_on_largest(const ShmMember *member, int64_t share, int64_t *largest) {
     for (int i = 0; i < member->size; i++) {
         int64_t other;
-        memcpy(&other, half(shm, member, i, member->rounds - 1) + i * share, sizeof other);
+        memcpy(&other, half(member, i, member->rounds - 1) + i * share, sizeof other);
         *largest = other > *largest ? other : *largest;
     }
 }
@@ -302,10 +301,10 @@ static void agree_on_largest(const Transport *shm, const ShmMember *member, int6
 static Status all_to_all(Transport *shm, const TransportCall *call, Error *error) {
     ShmMember *member = &shm->members[call->communicator];
     const int64_t *leave = call->leave, *come = call->come, bytes = call->bytes;
-    const int64_t share = shm->layout.slot_bytes / member->size / SHM_SHARE_GRAIN * SHM_SHARE_GRAIN;  // a member's
+    const int64_t share = member->slot_bytes / member->size / SHM_SHARE_GRAIN * SHM_SHARE_GRAIN;  // a member's
     int64_t largest = transport_part_largest(leave, bytes, member->size);
     for (int64_t at = 0; at < largest || (leave && at == 0); at += share) {
-        char *slot = half(shm, member, member->index, member->rounds);
+        char *slot = half(member, member->index, member->rounds);
         host_copy(slot + member->index * share, &largest, leave && at == 0 ? (int64_t)sizeof largest : 0);
         for (int i = 0; i < member->size; i++) {
             host_copy(slot + i * share, (const char *)call->in + transport_part_begin(leave, bytes, i) + at,
@@ -314,11 +313,11 @@ static Status all_to_all(Transport *shm, const TransportCall *call, Error *error
         TRY(gate_pass(shm, member, call, error));
         for (int i = 0; i < member->size; i++) {
             host_copy((char *)call->out + transport_part_begin(come, bytes, i) + at,
-                      half(shm, member, i, member->rounds - 1) + member->index * share,
+                      half(member, i, member->rounds - 1) + member->index * share,
                       i == member->index ? 0 : transport_part_piece(come, bytes, i, at, share));
         }
         if (leave && at == 0) {
-            agree_on_largest(shm, member, share, &largest);
+            agree_on_largest(member, share, &largest);
         }
     }
     host_keep_part(call, member->index);

@@ -15,7 +15,7 @@
 #include "sim/base/integer.h"
 #include "sim/base/text.h"
 
-static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653103);  // "ndtune1" and the layout's version
+static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653104);  // "ndtune1" and the layout's version
 
 // Staging: large enough that a round's fixed cost (about 1 us, sim/SOURCES.md X1) is small against copying it, small
 // enough that both halves stay in a core's second-level cache; the sum over ranks stays below what a container's
@@ -23,15 +23,22 @@ static const uint64_t SHM_MAGIC = UINT64_C(0x6e6474756e653103);  // "ndtune1" an
 static const int64_t SLOT_BYTES_MOST = 256 << 10, SLOTS_BYTES_MOST = 40 << 20, SLOT_GRAIN_BYTES = 4096;
 
 // No more than the largest call takes: each byte of the segment is had from the system before a run and given back.
-static int64_t slot_bytes_most(int world, const Communicator *communicators, int count) {
-    int64_t most = SHM_SLOT_BYTES_LEAST;
-    for (int i = 0; i < count; i++) {
-        const Communicator *spec = &communicators[i];
-        if (spec->link.step == 0) {
-            most = int_max(most, spec->call_bytes > 0 ? spec->call_bytes + world * SHM_SHARE_GRAIN : SLOT_BYTES_MOST);
-        }
+static int64_t slot_bytes_of(const Communicator *spec, int world, int64_t most) {
+    const int64_t unknown = spec->link.step != 0 ? SHM_SLOT_BYTES_LEAST : most;  // messages have pipes
+    const int64_t wanted = spec->call_bytes > 0 ? spec->call_bytes + world * SHM_SHARE_GRAIN : unknown;
+    return int_min(most, int_round_up(int_max(wanted, SHM_SLOT_BYTES_LEAST), SLOT_GRAIN_BYTES));
+}
+
+static void layout_slots(const Communicator *communicators, ShmLayout *layout) {
+    int64_t most = SLOT_BYTES_MOST;
+    while (most > SHM_SLOT_BYTES_LEAST && layout->communicators * layout->world * 2 * most > SLOTS_BYTES_MOST) {
+        most /= 2;
     }
-    return int_min(int_round_up(most, SLOT_GRAIN_BYTES), SLOT_BYTES_MOST);
+    for (int i = 0; i < layout->communicators; i++) {
+        layout->slot_bytes[i] = slot_bytes_of(&communicators[i], layout->world, most);
+        layout->slots_at[i] = layout->bytes;
+        layout->bytes += layout->world > 1 ? layout->world * 2 * layout->slot_bytes[i] : 0;
+    }
 }
 
 // Room for the messages that may be ahead of their receives: a sender that finds none waits. Ranks that send nothing
@@ -51,15 +58,10 @@ static void layout_pipes(const Communicator *communicators, ShmLayout *layout) {
 ShmLayout shm_layout(const Mesh *mesh, const Communicator *communicators, int count) {
     ShmLayout layout = {.world = mesh_world(mesh), .communicators = count};
     const int64_t cells = (int64_t)count * layout.world;
-    int64_t most = SLOT_BYTES_MOST;
-    while (most > SHM_SLOT_BYTES_LEAST && cells * 2 * most > SLOTS_BYTES_MOST) {
-        most /= 2;
-    }
-    layout.slot_bytes = int_min(most, slot_bytes_most(layout.world, communicators, count));
     layout.progress_table_at = int_round_up((int64_t)sizeof(ShmHead), SHM_LINE_BYTES);
     layout.gates_at = layout.progress_table_at + layout.world * (int64_t)sizeof(ProgressRow);
-    layout.slots_at = int_round_up(layout.gates_at + cells * (int64_t)sizeof(ShmGate), 4096);
-    layout.bytes = layout.slots_at + (layout.world > 1 ? cells * 2 * layout.slot_bytes : 0);
+    layout.bytes = int_round_up(layout.gates_at + cells * (int64_t)sizeof(ShmGate), 4096);
+    layout_slots(communicators, &layout);
     layout_pipes(communicators, &layout);
     return layout;
 }
@@ -69,7 +71,6 @@ static void head_begin(ShmSegment *segment, const ShmLayout *layout) {
     head->magic = SHM_MAGIC;
     head->world = layout->world;
     head->communicators = layout->communicators;
-    head->slot_bytes = layout->slot_bytes;
     head->bytes = layout->bytes;
     atomic_init(&head->stopped, 0);
     atomic_init(&head->first_failure, SHM_NO_RANK);
@@ -122,7 +123,7 @@ Status shm_segment_attach(int fd, const ShmLayout *layout, void **memory, Error 
             strerror(errno));
     const ShmHead *head = *memory;
     if (head->magic != SHM_MAGIC || head->world != layout->world || head->communicators != layout->communicators ||
-        head->slot_bytes != layout->slot_bytes || head->bytes != layout->bytes) {
+        head->bytes != layout->bytes) {
         munmap(*memory, (size_t)layout->bytes);
         return error_set(error, STATUS_INTERNAL, "shared memory: descriptor %d was made for another run", fd);
     }

@@ -13,7 +13,7 @@ enum { SHM_LINE_BYTES = 64, SHM_NO_RANK = -1, SHM_SLOT_BYTES_LEAST = 8 << 10, SH
 typedef struct ShmHead {
     uint64_t magic;
     int32_t world, communicators;
-    int64_t slot_bytes, bytes;
+    int64_t bytes;
     _Alignas(SHM_LINE_BYTES) atomic_int stopped;
     atomic_int first_failure;
 } ShmHead;
@@ -45,8 +45,9 @@ typedef struct ShmMessage {
 
 typedef struct ShmLayout {
     int world, communicators;
-    int64_t slot_bytes;
-    int64_t progress_table_at, gates_at, slots_at, bytes;
+    int64_t progress_table_at, gates_at, bytes;
+    int64_t slot_bytes[TRANSPORT_MAX_COMMUNICATORS];  // of a communicator's ranks, two each
+    int64_t slots_at[TRANSPORT_MAX_COMMUNICATORS];
     int64_t room_bytes[TRANSPORT_MAX_COMMUNICATORS];  // of a link's pipes
     int64_t pipes_at[TRANSPORT_MAX_COMMUNICATORS];
 } ShmLayout;
@@ -70,5 +71,5 @@ static inline ShmPipe *shm_pipe(void *memory, const ShmLayout *layout, int commu
 }
 
 static inline char *shm_slot(void *memory, const ShmLayout *layout, int communicator, int rank) {
-    return (char *)memory + layout->slots_at + (int64_t)(communicator * layout->world + rank) * 2 * layout->slot_bytes;
+    return (char *)memory + layout->slots_at[communicator] + (int64_t)rank * 2 * layout->slot_bytes[communicator];
 }
