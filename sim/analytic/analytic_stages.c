@@ -349,6 +349,11 @@ static Status time_stages(Analytic *analytic, const TrainPlan *plan, const Pipel
     return time_dense_layer(analytic, &alone, split, layer_s(split, fullest, *head_s), dense_s, error);
 }
 
+// A stage of one chunk waits for what it sends before it takes anything (lower_messages.c).
+static bool messages_hold(const Analytic *analytic, const TrainPlan *plan) {
+    return analytic->cost.target->messages_in_turn && plan_chunks(plan) == 1 && !plan->p2p_waits;
+}
+
 // What bounds others, of any schedule and with more layers on a stage: of a host that goes on at messages.
 static Status note_pace(Analytic *analytic, const TrainPlan *plan, const StageSplit *split, const StageTimes *fullest,
                         double head_s, Error *error) {
@@ -391,6 +396,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .first_s = stage_is_once(&fullest.step) ? split->first_s : NULL,
                                  .last_s = stage_is_once(&fullest.step) ? split->last_s : NULL,
                                  .message_s = plan->p2p_waits ? 0 : message.seconds,
+                                 .held_s = messages_hold(analytic, plan) ? message.seconds : 0,
                                  .sleep_s = sleep_s};
     stage_time_once(analytic, split, &fullest.step.once, each_s, parts.forward_share);
     TRY(note_pace(analytic, plan, split, &fullest, head_s, error));

@@ -27,7 +27,7 @@ struct PipelineOrder {
     double *issued_s;             // and when a stage's host, which never waits, has issued what was run so far
     double *work_s;               // of each part and its works, as the host issues them
     double *device_s;             // and as the device takes
-    double *before_s, *behind_s;  // and as the host sleeps before and behind it
+    double *before_s, *behind_s;  // and as it waits at messages before and behind it
     int32_t *works_of;            // how many there are of each of these
     int16_t *stage_of;            // of each part
     int32_t *held;                // by stage
@@ -195,16 +195,18 @@ static void run_stopping(PipelineOrder *order, const PipelineWork *works, int32_
     }
 }
 
-// The same where hosts sleep at a message: its sender does nothing until it has gone, and its receiver must have slept.
-static void run_sleeping(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
-                         const PipelineTimes *times) {
+// Either way, where a stage that sends does nothing until its message has gone, and its receiver may have slept before.
+static void run_held(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
+                     const PipelineTimes *times, bool stops) {
     for (int32_t at = from; at < end; at++) {
         const PipelineWork *work = &works[at];
         double *done_s = order->done_s + 2 * (at + 1), *free_s = &order->free_s[work->stage];
+        const double host_s = order->issued_s[work->stage] + (stops ? 0 : order->work_s[work->work]);
         const double taken_s = fmax(order->done_s[work->after], *free_s + order->before_s[work->work]);
-        done_s[0] = taken_s + order->device_s[work->work];
+        done_s[0] = fmax(taken_s + order->device_s[work->work], host_s);
         done_s[1] = done_s[0] + times->message_s;
         *free_s = done_s[0] + order->behind_s[work->work];
+        order->issued_s[work->stage] = host_s;
     }
 }
 
@@ -233,8 +235,8 @@ static bool stops(const PipelineTimes *times) {
 // Of these works, with what the order has done before them; when the last stage ends.
 static double run_works(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                         const PipelineTimes *times) {
-    if (times->sleep_s > 0) {
-        run_sleeping(order, works, from, end, times);
+    if (times->held_s > 0) {
+        run_held(order, works, from, end, times, stops(times));
     } else if (stops(times)) {
         run_stopping(order, works, from, end, times);
     } else {
@@ -244,13 +246,13 @@ static double run_works(PipelineOrder *order, const PipelineWork *works, int32_t
 }
 
 // A part takes from the one before it and sends to the next, and back.
-static void add_sleeps(PipelineOrder *order, int32_t part, double sleep_s) {
+static void add_waits(PipelineOrder *order, int32_t part, const PipelineTimes *times) {
     const bool before = part > 0, behind = part + 1 < order->parts;
     for (int work = 0; work < PART_WORKS; work++) {
         const int32_t at = part * PART_WORKS + work;
         const bool forward = work == PART_FORWARD || work == PART_FIRST_FORWARD;
-        order->before_s[at] = (forward ? before : behind) ? sleep_s : 0;
-        order->behind_s[at] = (forward ? behind : before) ? sleep_s : 0;
+        order->before_s[at] = (forward ? before : behind) ? times->sleep_s : 0;
+        order->behind_s[at] = (forward ? behind : before) ? times->held_s : 0;
     }
 }
 
@@ -267,8 +269,8 @@ static void begin_run(PipelineOrder *order, const PipelineTimes *times) {
             order->work_s[at] = times->part_s[part] * share[work];
             order->device_s[at] = order->work_s[at] * times->device_share + waits_s[work];
         }
-        if (times->sleep_s > 0) {
-            add_sleeps(order, part, times->sleep_s);
+        if (times->held_s > 0) {
+            add_waits(order, part, times);
         }
     }
     for (int32_t stage = 0; stage < order->stages; stage++) {

@@ -30,7 +30,8 @@ typedef struct PipelineTimes {
     double last_share;     // of that, by which a stage's last backward is longer: gradient reductions overlap it
     const double *first_s, *last_s;  // by which each part's first forward and last backward are longer; NULL: not
     double message_s;                // to another stage
-    double sleep_s;                  // within that, of both hosts
+    double held_s;                   // of that, what its sender waits too
+    double sleep_s;                  // and, before it comes, its receiver, whose host sleeps
 } PipelineTimes;
 
 // From the first forward to the last backward. Of many micro-steps a few are run, the rest extrapolated at their pace.

@@ -54,14 +54,17 @@ static double kept_share(double decay, int nodes) {
     return decay > 0 && nodes > 2 ? pow(1 - decay, log2(nodes / 2.0)) : 1;
 }
 
+double collective_rail_bytes_per_s(const ClusterProfile *profile) {
+    const Fabric *fabric = &profile->fabric;
+    return fabric->nics > profile->node.accelerators
+               ? fabric->nics * fabric->nic_bytes_per_s / profile->node.accelerators
+               : fabric->nic_bytes_per_s;
+}
+
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group) {
     const Fabric *fabric = &profile->fabric;
     const double node_bytes_per_s = fabric->nics * fabric->nic_bytes_per_s;
-    // One rank reaches its own NIC, or all of its NICs where a node has more NICs than ranks (sim/SOURCES.md C2).
-    const double rail_bytes_per_s = fabric->nics > profile->node.accelerators
-                                        ? node_bytes_per_s / profile->node.accelerators
-                                        : fabric->nic_bytes_per_s;
-    const double own = group->per_node * rail_bytes_per_s;
+    const double own = group->per_node * collective_rail_bytes_per_s(profile);
     const double shared = node_bytes_per_s / (group->siblings > 0 ? group->siblings : 1);
     const double cards = fabric->efficiency * kept_share(fabric->decay, group->nodes) * fmin(own, shared);
     if (fabric->group_bytes_per_s <= 0) {

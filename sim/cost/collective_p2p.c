@@ -1,8 +1,8 @@
 // Send to the next rank of a ring while receiving from the previous one: the hop of ring attention. Formula:
-// sim/SOURCES.md C7. Inside a node the p2p curve. Across nodes the hop between nodes sets the pace: one
-// flow reaches only a share of its NIC (p2p_efficiency), and the flows of sibling groups divide the node's NICs. Each
-// group has one flow leaving a node in block placement, next to the hops inside the node, which may be the slower ones
-// on machines without a switch. Not modelled: alignment of rails, several channels per peer.
+// sim/SOURCES.md C7. Inside a node the p2p curve. Across nodes the hop between nodes sets the pace: one flow reaches
+// only a share of its rank's NICs (p2p_efficiency), and the flows of sibling groups divide the node's NICs. Each group
+// has one flow leaving a node in block placement, next to the hops inside the node, which may be the slower ones on
+// machines without a switch. Not modelled: alignment of rails, several channels per peer.
 
 #include "sim/cost/collective.h"
 
@@ -26,7 +26,7 @@ static CollectiveCost p2p_cost(const ClusterProfile *profile, CollectiveKind kin
     }
     const GroupPlacement one_flow = {.size = 2, .nodes = 2, .per_node = 1, .siblings = group->siblings};
     const double share = collective_fabric_bytes_per_s(profile, &one_flow);
-    const double flow = fmin(share, fabric->p2p_efficiency * fabric->nic_bytes_per_s);
+    const double flow = fmin(share, fabric->p2p_efficiency * collective_rail_bytes_per_s(profile));
     cost.nic_s = payload_bytes / share;
     cost.link_s = group->per_node > 1 ? cost.link_s : 0;
     cost.ctas = fmin(node->ring_ctas, fabric->p2p_ctas);

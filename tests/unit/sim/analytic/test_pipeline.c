@@ -70,8 +70,12 @@ Test(pipeline, hosts_that_sleep_at_messages_keep_both_stages) {
         Arena arena = {0};
         PipelineOrders known = {.arena = &arena};
         const PipelineShape shape = {schedule_find("1f1b"), 2, 1, micro_steps, 0};
-        const PipelineTimes times = {
-            .part_s = part_s, .forward_share = 1.0 / 3, .device_share = 1, .message_s = 0.5, .sleep_s = 0.5};
+        const PipelineTimes times = {.part_s = part_s,
+                                     .forward_share = 1.0 / 3,
+                                     .device_share = 1,
+                                     .message_s = 0.5,
+                                     .held_s = 0.5,
+                                     .sleep_s = 0.5};
         cr_expect_float_eq(pipeline_span_s(&known, &shape, &times), ends_s[micro_steps - 1], 1e-12);
         arena_free(&arena);
     }

@@ -234,6 +234,16 @@ Test(cost, send_recv_takes_only_p2p) {
     cr_assert_str_eq(algorithm, "p2p");
 }
 
+// Of two cards of 5 GB/s for each rank as of one of 10.
+Test(cost, a_flow_between_nodes_has_all_cards_of_its_rank) {
+    ClusterProfile round = machine_round();
+    const GroupPlacement pair = {2, 2, 1, 4, 2, 0};
+    const double one_s = cost_collective_s(&round, COLLECTIVE_SEND_RECV, &pair, 1e8, NULL);
+    round.fabric.nics *= 2;
+    round.fabric.nic_bytes_per_s /= 2;
+    cr_expect_float_eq(cost_collective_s(&round, COLLECTIVE_SEND_RECV, &pair, 1e8, NULL), one_s, 1e-9);
+}
+
 // nccl-tests on an HGX H100 (SimuMax): 75.66 us for 16 MiB of 8 ranks, 763.91 us for 256 MiB; the curve errs by
 // 7 % in the middle (sim/SOURCES.md C1).
 Test(cost, all_to_alls_of_a_node_take_what_was_measured) {
