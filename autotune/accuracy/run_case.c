@@ -297,7 +297,7 @@ static bool keeps_fp8_parameters(const RunRow *row, const TuneRequest *request, 
 }
 
 static const char *choose_plan(Arena *arena, const RunRow *row, const TuneRequest *request, TrainPlan *plan) {
-    *plan = (TrainPlan){.seq = (int)row->seq};
+    *plan = (TrainPlan){0};
     const char *reason = row->seq == 0 || row->micro_batch == 0 ? "seq_len or micro_batch is empty" : NULL;
     reason = reason ? reason : choose_mesh(arena, row, plan);
     reason = reason ? reason : choose_batch(arena, row, plan);
@@ -306,6 +306,7 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
     if (reason) {
         return reason;
     }
+    plan->seq = (int)row_sequence(row, plan);
     choose_sharding(row, request->target, plan);
     plan->fp8_parameters |= request->model.experts.count == 0 && keeps_fp8_parameters(row, request, plan);
     if (row_lacks_sp(row) && request->target->sp_switch && plan->precision != DTYPE_FP8) {

@@ -3,6 +3,7 @@
 
 #include "autotune/accuracy/run_labels.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -219,4 +220,18 @@ bool row_records_streams(const RunRow *row) {
     const bool titan =
         row_cites(row, "titan commit") && row->date[0] != '\0' && strcmp(row->date, streams_avoided_since) < 0;
     return titan || row_is_flagscale(row);
+}
+
+// Fine-tuning cuts what is asked to the tokenizer's longest (fms-hf-tuning, tuning/sft_trainer.py: min of
+// max_seq_length and tokenizer.model_max_length), and the column has what was asked. Figures are rounded to 1 %,
+// lengths are multiples of 64.
+static const double rounding = 0.03, length_unit = 64;
+
+int64_t row_sequence(const RunRow *row, const TrainPlan *plan) {
+    const double tokens = row->step_time_s * row->tokens_per_s_per_gpu * (double)mesh_world(&plan->mesh);
+    const double measured = tokens / (double)plan_global_batch(plan);
+    if (tokens == 0 || fabs(measured / (double)row->seq - 1) <= rounding) {
+        return row->seq;
+    }
+    return (int64_t)(length_unit * fmax(1, round(measured / length_unit)));
 }

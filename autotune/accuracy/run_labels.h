@@ -19,7 +19,8 @@ bool row_gathers_on_demand(const RunRow *row);  // updated weights, where they a
 bool row_is_nemotron(const RunRow *row);        // dense: a plain MLP with squared ReLU, which the column calls gelu
 bool row_squares_apart(const RunRow *row);      // and that is two operations
 bool row_lacks_sp(const RunRow *row);
-bool row_prints_live(const RunRow *row);  // where it says that memory is what was reserved
+bool row_prints_live(const RunRow *row);                         // where it says that memory is what was reserved
+int64_t row_sequence(const RunRow *row, const TrainPlan *plan);  // tokens of one, by its measurements where they say
 
 // What recipes set, and what the libraries of the row's date had.
 bool row_is_fp8_recipe(const RunRow *row, const Target *target);

@@ -19,6 +19,10 @@ static bool no_batch(const RunCase *run) {
     return run->row->grad_accum == 0 && run->row->global_batch == 0;
 }
 
+static bool other_sequence(const RunCase *run) {
+    return run->plan.seq != run->row->seq;
+}
+
 static bool has_tp(const RunCase *run) {
     return run->plan.mesh.size[AXIS_TP] > 1;
 }
@@ -38,6 +42,7 @@ static const RunLoss losses[] = {
     {"sp", "tensor parallelism with sequence parallelism; the target runs it without", sequence_parallel},
     {"sp", "tensor parallelism without sequence parallelism, or unknown; the target runs it with",
      no_sequence_parallel},
+    {"seq_len", "step time and tokens/s say sequences of another length: those are taken", other_sequence},
 };
 
 const RunLoss *run_case_losses(int *count) {

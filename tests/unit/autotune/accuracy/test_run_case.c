@@ -49,6 +49,20 @@ Test(run_case, tokens_per_second_become_a_step_time) {
     cr_assert_float_eq(run.measured_step_s, 4.0, 1e-12);
 }
 
+Test(run_case, sequences_are_as_long_as_step_time_and_rate_say) {
+    // 8 ranks of 1 sequence, 4096 asked: 2 s at 1024 tokens/s and GPU are 2048 tokens each; 4.08 s are 4178, rounding.
+    const char *line = run_line(&arena, (RunLine){.step_time_s = 5});
+    const char *at = strstr(line, ",5,,");
+    cr_assert_not_null(at, "%s", line);
+    const char *const times[] = {"2", "4.08"};
+    const int expected[] = {2048, 4096};
+    for (int i = 0; i < 2; i++) {
+        const RunCase run = case_of(arena_format(&arena, "%.*s,%s,1024,%s", (int)(at - line), line, times[i], at + 4));
+        cr_assert_null(run.skipped, "%s", run.skipped);
+        cr_expect_eq(run.plan.seq, expected[i]);
+    }
+}
+
 Test(run_case, overrides_change_the_profile) {
     const RunCase run = case_from((RunLine){.overrides = "node.gpus=4;fabric.node_gbps=800"});
     cr_assert_null(run.skipped, "%s", run.skipped);
