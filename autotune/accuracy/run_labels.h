@@ -11,6 +11,7 @@ bool row_cites(const RunRow *row, const char *part);  // of its source_locator
 GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
 bool row_says_liger(const RunRow *row);
+bool row_skips_upcast(const RunRow *row);
 bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
 bool row_is_paddle(const RunRow *row);          // whatever target it names

@@ -133,6 +133,16 @@ static double exact_share(const Accelerator *accelerator, const StepProgram *pro
     return !exact ? 0 : newer > 0 ? newer : accelerator->fp8_exact_share;
 }
 
+// What PyTorch's kernels that take elements one by one need beyond their traffic.
+static double apart_s(const Accelerator *accelerator, const Task *task) {
+    if (task->apart_elements == 0) {
+        return 0;
+    }
+    const double traffic_s =
+        (double)task->apart_bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    return fmax(0, (double)task->apart_elements * accelerator->element_s - traffic_s);
+}
+
 static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
     const GemmShape shape = {.m = task->m,
@@ -148,20 +158,10 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
     KernelTime time = gemm_time(accelerator, task->dtype, &shape);
     if (task->cast_bytes > 0) {
         const KernelTime casts = stream_time(accelerator, (double)task->cast_bytes, 1);
-        time.seconds += casts.seconds;
+        time.seconds += casts.seconds + apart_s(accelerator, task);
         time.memory_s += casts.memory_s;
     }
     return time;
-}
-
-// What PyTorch's kernels that take elements one by one need beyond their traffic.
-static double apart_s(const Accelerator *accelerator, const Task *task) {
-    if (task->apart_elements == 0) {
-        return 0;
-    }
-    const double traffic_s =
-        (double)task->apart_bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
-    return fmax(0, (double)task->apart_elements * accelerator->element_s - traffic_s);
 }
 
 // Kernels of biases that are added expert by expert, and two for all of them (lower_apart.c).

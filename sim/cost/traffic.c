@@ -20,6 +20,11 @@ typedef struct Passes {
 #define NORM_BACKWARD_PLANES 49.0
 #define RESIDUAL_PLANES 3.0
 
+// The same of fp32 tensors, which casts nothing, beside weights that are not trained: square 4, mean 2, times the root
+// 4, times the weight 4. Backward: weight 6, root 12, mean 2, square 14, sum 6, the residual's gradient 6.
+#define WIDE_NORM_PLANES 14.0
+#define WIDE_NORM_BACKWARD_PLANES 46.0
+
 // PyTorch's own kernels since 2.9 are as fast forward as what Inductor makes, 2.4 planes, and take 1.53 times as long
 // both ways (21.99 ms for 14.35: sim/SOURCES.md H11), where Inductor's backward is 3.6.
 #define ATEN_NORM_PLANES 2.4
@@ -30,6 +35,11 @@ static const Passes aten_passes = {
     .norm_backward = (ATEN_NORM_BACKWARD_PLANES + RESIDUAL_PLANES) / 4,
     .qk_norm = ATEN_NORM_PLANES / 3,
     .qk_norm_backward = ATEN_NORM_BACKWARD_PLANES / 3,
+};
+
+static const Passes wide_passes = {
+    .norm = WIDE_NORM_PLANES / (2 * 2),
+    .norm_backward = WIDE_NORM_BACKWARD_PLANES / (2 * 4),
 };
 
 static const Passes passes[FUSED_COUNT] = {
@@ -157,8 +167,11 @@ static bool is_routed(TaskKind kind) {
     return kind >= TASK_ROUTE && kind <= TASK_UNPERMUTE_BACKWARD;
 }
 
-static const Passes *passes_of_norms(const Target *target, const TrainPlan *plan) {
+static const Passes *passes_of_norms(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool eager = plan->fused == FUSED_EAGER;
+    if (eager && target->upcasts_norms && task->dtype == DTYPE_FP32 && plan->precision != DTYPE_FP32) {
+        return &wide_passes;
+    }
     return eager && target->aten_norms ? &aten_passes
                                        : &passes[eager && target->fused_norms ? FUSED_FUSED : plan->fused];
 }
@@ -173,7 +186,7 @@ double traffic_passes(const Target *target, const TrainPlan *plan, const Task *t
     if (target->runtime.memory_passes > 0) {
         return fmax(1, target->runtime.memory_passes);
     }
-    const Passes *row = passes_of_norms(target, plan);
+    const Passes *row = passes_of_norms(target, plan, task);
     switch (task->kind) {
     case TASK_ROPE:
         return target->runtime.strided_rotary && plan->fused == FUSED_EAGER ? STRIDED_ROTARY_PLANES / 2

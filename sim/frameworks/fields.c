@@ -116,6 +116,7 @@ static const TargetField fields[] = {
     NEWER(own_graphs),
     NEWER(finetunes),
     NEWER(upcasts_frozen),
+    NEWER(upcasts_norms),
     NEWER(graphs_hold_gradients),
     NEWER(frozen_held),
     NEWER(adapters_cast),

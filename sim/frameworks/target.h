@@ -163,10 +163,10 @@ typedef struct Target {
     bool own_graphs, graph_switch, graph_parts;  // CUDA graphs of all that has no stages; a switch, and one for parts
     bool adapter_units;  // adapters are a unit next to their layer's, and next to each attention projection
     bool adapters_of_core, adapters_exchange;  // they are layers of Megatron-core, scaled by a pass; a2a_experimental
-    unsigned finetunes;          // bit by Finetune: adapters that it trains (peft, or its own) with frozen layers
-    bool upcasts_frozen;         // frozen parameters have fp32 masters as trained ones do
-    bool graphs_hold_gradients;  // with them, reduced gradients keep their memory from step to step
-    const char *graphs_note;     // why there are none of stages; NULL
+    unsigned finetunes;  // bit by Finetune: adapters that it trains (peft, or its own) with frozen layers
+    bool upcasts_frozen, upcasts_norms;   // frozen parameters have fp32 masters; beside packed ones norms are fp32
+    bool graphs_hold_gradients;           // with them, reduced gradients keep their memory from step to step
+    const char *graphs_note;              // why there are none of stages; NULL
     bool always_reshards, reshards_near;  // stage 3: cannot keep gathered parameters until backward; has reshard_ranks
     int vocab_multiple;                   // pads the vocabulary to a multiple of this times tp; 0 = no padding
     bool vocab_uneven;                    // splits a vocabulary that tp does not divide: the last rank has fewer rows

@@ -9,7 +9,7 @@
 //   heads           lower_heads.c      attention on a subset of the heads over whole sequences (Ulysses)
 //   context         lower_context.c    attention -> ring or gathered blocks
 //   frozen          lower_frozen.c     drops gradients of what is not trained
-//   adapters        lower_adapters.c   what low-rank adapters add to a layer's linear layers (LoRA)
+//   adapters        lower_adapters.c   what low-rank adapters add to a layer's linear layers (LoRA; lower_upcast.c)
 //   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation (and lower_update.c)
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   fusion          lower_fuse.c       adjacent operations that share a pass over memory become one operation

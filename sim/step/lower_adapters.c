@@ -233,7 +233,7 @@ typedef struct Product {
     int64_t beside_bytes;  // traffic of passes over its operands besides
 } Product;
 
-static void add_product(Lowering *lowering, Section section, const char *name, const Product *product) {
+static Op *add_product(Lowering *lowering, Section section, const char *name, const Product *product) {
     Op *op = op_add(lowering, section, TASK_GEMM, layer_phase(section), name);
     op->task.m = product->m;
     op->task.n = product->n;
@@ -245,6 +245,7 @@ static void add_product(Lowering *lowering, Section section, const char *name, c
     op->task.flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
     OP_OPERANDS(op, ACCESS_READ, product->a, product->b);
     op_operand(op, product->c, ACCESS_WRITE);
+    return op;
 }
 
 // A row-parallel layer's result is reduced to each rank's part of the sequence, where that is split.
@@ -264,11 +265,6 @@ OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
     const Adapter *adapter = adapter_of(lowering, linear);
     const bool whole = adapter && parts_of_result(lowering, adapter) == 1;
     return whole ? op_whole(lowering, tokens_by(lowering, adapter->base, linear->out)) : y;
-}
-
-static void add_cast(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to, int64_t elements) {
-    Op *op = op_copy(lowering, section, layer_phase(section), name, 1, elements, from, to);
-    op->task.dtype = lowering->tensors[from.tensor].dtype;
 }
 
 // peft keeps adapters in fp32 (autocast_adapter_dtype) and casts the input of each to that, autocast casts it back for
@@ -310,12 +306,19 @@ static OpRef adapter_input(Lowering *lowering, const Adapter *adapter, const Lin
     return casts_inputs(lowering) ? op_whole(lowering, tokens_by(lowering, adapter->input, linear->in)) : x;
 }
 
+static bool is_wide(const Lowering *lowering, OpRef x) {
+    return lowering->tensors[x.tensor].dtype == DTYPE_FP32;
+}
+
 static void cast_input(Lowering *lowering, const Adapter *adapter, const Linear *linear, const Rows *rows) {
     const int64_t elements = rows->count * linear->in;
-    const OpRef fp32 = fp32_of(lowering, adapter->input_fp32, elements);
-    add_cast(lowering, SECTION_LAYER_FORWARD, "adapter upcast", rows->x, fp32, elements);
-    add_cast(lowering, SECTION_LAYER_FORWARD, "adapter autocast", fp32,
-             adapter_input(lowering, adapter, linear, rows->x), elements);
+    OpRef fp32 = rows->x;
+    if (!is_wide(lowering, rows->x)) {
+        fp32 = fp32_of(lowering, adapter->input_fp32, elements);
+        cast_values(lowering, SECTION_LAYER_FORWARD, "adapter upcast", rows->x, fp32);
+    }
+    cast_values(lowering, SECTION_LAYER_FORWARD, "adapter autocast", fp32,
+                adapter_input(lowering, adapter, linear, rows->x));
 }
 
 static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta, int64_t elements) {
@@ -437,14 +440,15 @@ static OpRef inner_gradient(Lowering *lowering, Section section, const Adapter *
                             OpRef dy) {
     const OpRef inner = inner_of(lowering, adapter->inner_gradient);
     if (!is_made(lowering, section, inner.tensor)) {
-        add_product(lowering, section, adapter->inner_gradient,
-                    &(Product){.a = out_gradient(lowering, section, adapter, linear, dy),
-                               .b = adapter_weights(lowering, adapter->b),
-                               .c = inner,
-                               .m = lowering->dims.tokens,
-                               .n = plan_lora_rank(lowering->plan),
-                               .k = out_made(lowering, adapter, linear),
-                               .factor = scaling(lowering)});
+        Op *op = add_product(lowering, section, adapter->inner_gradient,
+                             &(Product){.a = out_gradient(lowering, section, adapter, linear, dy),
+                                        .b = adapter_weights(lowering, adapter->b),
+                                        .c = inner,
+                                        .m = lowering->dims.tokens,
+                                        .n = plan_lora_rank(lowering->plan),
+                                        .k = out_made(lowering, adapter, linear),
+                                        .factor = scaling(lowering)});
+        add_product_cast(lowering, op, dy);
         if (cuts_both(lowering)) {
             add_over_tp(lowering, section, TASK_ALL_REDUCE, adapter->inner_gradient, inner, inner);
         }
@@ -458,7 +462,7 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
     if (!adapter) {
         return;
     }
-    const OpRef part = op_whole(lowering, tokens_by(lowering, adapter->input_gradient, linear->in));
+    OpRef part = op_whole(lowering, tokens_by(lowering, adapter->input_gradient, linear->in));
     add_product(lowering, section, adapter->input_gradient,
                 &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
                            .b = adapter_weights(lowering, adapter->a),
@@ -470,8 +474,12 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
     if (casts_inputs(lowering)) {
         const int64_t elements = rows->count * linear->in;
         const OpRef fp32 = fp32_of(lowering, adapter->input_gradient_fp32, elements);
-        add_cast(lowering, section, "adapter autocast gradient", part, fp32, elements);
-        add_cast(lowering, section, "adapter upcast gradient", fp32, part, elements);
+        cast_values(lowering, section, "adapter autocast gradient", part, fp32);
+        if (is_wide(lowering, rows->x)) {
+            part = fp32;
+        } else {
+            cast_values(lowering, section, "adapter upcast gradient", fp32, part);
+        }
     }
     add_sum(lowering, section, rows->x, part, rows->x, rows->count * linear->in);
 }

@@ -346,6 +346,10 @@ int32_t attention_statistics(Lowering *lowering) {
     return row_statistics(lowering, "lse", lowering->dims.tokens * lowering->dims.heads);
 }
 
+static AttentionRefs value_halves(Lowering *lowering, const AttentionRefs *refs) {
+    return attention_halves(lowering, refs, (const char *const[]){"q_half", "k_half", "v_half"});
+}
+
 int32_t lower_attention(Lowering *lowering, int32_t x) {
     if (lowering->model->latent.kv_rank > 0) {
         return lower_latent_attention(lowering, x);
@@ -357,6 +361,9 @@ int32_t lower_attention(Lowering *lowering, int32_t x) {
     turn_a_copy(lowering, SECTION_LAYER_FORWARD, &refs);
     add_qk_norm(lowering, &refs);
     add_rope(lowering, SECTION_LAYER_FORWARD, &refs, false);
+    const AttentionRefs turned = refs;
+    refs = value_halves(lowering, &turned);
+    add_attention_casts(lowering, SECTION_LAYER_FORWARD, &turned, &refs);
     const AttentionRefs core = read_refs(lowering, &refs);
     if (repeats_keys(lowering)) {
         add_repeat(lowering, SECTION_LAYER_FORWARD, "repeat keys", refs.k, core.k, true);
@@ -373,7 +380,10 @@ Projection lower_attention_backward(Lowering *lowering) {
     const Projection projection = attention_projection(lowering);
     AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
     turn_a_copy(lowering, SECTION_LAYER_BACKWARD, &refs);
-    const AttentionRefs gradients = attention_refs(lowering, projection.dy, projection.count);
+    refs = value_halves(lowering, &refs);
+    const AttentionRefs wide = attention_refs(lowering, projection.dy, projection.count);
+    const AttentionRefs gradients =
+        attention_halves(lowering, &wide, (const char *const[]){"dq_half", "dk_half", "dv_half"});
     const AttentionRefs core = read_refs(lowering, &refs);
     const AttentionRefs core_gradients =
         core_refs(lowering, &gradients, (const char *const[]){"dk_repeated", "dv_repeated"});
@@ -383,7 +393,8 @@ Projection lower_attention_backward(Lowering *lowering) {
         add_repeat(lowering, SECTION_LAYER_BACKWARD, "sum values", core_gradients.v, gradients.v, false);
         add_repeat(lowering, SECTION_LAYER_BACKWARD, "sum keys", core_gradients.k, gradients.k, true);
     }
-    add_rope(lowering, SECTION_LAYER_BACKWARD, &gradients, true);
-    add_qk_norm_backward(lowering, &gradients);
+    add_attention_casts(lowering, SECTION_LAYER_BACKWARD, &gradients, &wide);
+    add_rope(lowering, SECTION_LAYER_BACKWARD, &wide, true);
+    add_qk_norm_backward(lowering, &wide);
     return projection;
 }

@@ -129,7 +129,9 @@ Dtype activation_dtype(const Lowering *lowering, const char *name) {
     const bool is_input = is_named(inputs, name) || (lowering->model->experts.count == 0 && is_named(mlp_inputs, name));
     const bool is_fp8 =
         ((gathered || kept) && is_input) || (kept && is_named(saved, name)) || (gathered && is_named(gradients, name));
-    return is_fp8 && !adapter_reads(lowering, name) ? DTYPE_FP8 : lowering->dims.dtype;
+    return is_fp8 && !adapter_reads(lowering, name) ? DTYPE_FP8
+           : is_upcast(lowering, name)              ? DTYPE_FP32
+                                                    : lowering->dims.dtype;
 }
 
 static int32_t scalar_scale(Lowering *lowering, const char *name, int64_t count) {

@@ -97,7 +97,7 @@ void op_operands(Op *op, Access access, const OpRef *refs, size_t count) {
 
 OpRef column(const Lowering *lowering, int32_t tensor, int64_t first_column) {
     OpRef ref = op_whole(lowering, tensor);
-    ref.offset_bytes = first_column * lowering->dims.element;
+    ref.offset_bytes = first_column * dtype_bytes(lowering->tensors[tensor].dtype);
     ref.bytes -= ref.offset_bytes;
     return ref;
 }
@@ -138,9 +138,12 @@ static bool is_in_fp8(const Lowering *lowering, const Linear *linear) {
 static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
     Op *op = op_add(lowering, section, TASK_GEMM, phase, gemm->name);
     op->task.dtype = is_in_fp8(lowering, gemm->linear) ? fp8_product_dtype(lowering, gemm->role) : lowering->dims.dtype;
-    op->task.cast_bytes = is_in_fp8(lowering, gemm->linear) ? fp8_cast_bytes(lowering, gemm->linear, gemm->role,
-                                                                             (const OpRef[]){gemm->a, gemm->b, gemm->c})
-                                                            : 0;
+    if (is_in_fp8(lowering, gemm->linear)) {
+        op->task.cast_bytes =
+            fp8_cast_bytes(lowering, gemm->linear, gemm->role, (const OpRef[]){gemm->a, gemm->b, gemm->c});
+    }
+    add_product_cast(lowering, op, gemm->a);
+    add_product_cast(lowering, op, gemm->c);
     op->task.m = gemm->m;
     op->task.n = gemm->n;
     op->task.k = gemm->k;
@@ -252,6 +255,7 @@ Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int
     Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM : TASK_RMSNORM,
                     section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD, "norm");
     op_size(op, lowering->dims.tokens_between, lowering->dims.hidden);
+    op->task.dtype = is_upcast(lowering, lowering->tensors[y].name) ? DTYPE_FP32 : op->task.dtype;
     op_operand(op, x, ACCESS_READ);
     op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->weight), ACCESS_READ);
     if (layer) {
@@ -267,6 +271,7 @@ void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, co
     Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM_BACKWARD : TASK_RMSNORM_BACKWARD, PHASE_BACKWARD,
                     "norm backward");
     op_size(op, lowering->dims.tokens_between, lowering->dims.hidden);
+    op->task.dtype = is_upcast(lowering, lowering->tensors[operands->dx.tensor].name) ? DTYPE_FP32 : op->task.dtype;
     OP_OPERANDS(op, ACCESS_READ, operands->dy, operands->x);
     op_operand(op, slice_of(lowering, lowering->weights, norm->unit, norm->weight), ACCESS_READ);
     OP_OPERANDS(op, ACCESS_READ, statistics, operands->residual);
@@ -292,6 +297,7 @@ static Op *sum_op(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c
     op->task.rows = 1;
     OP_OPERANDS(op, ACCESS_READ, a, b);
     op_operand(op, c, ACCESS_WRITE);
+    take_elements_apart(lowering, op);
     return op;
 }
 

@@ -36,6 +36,10 @@ typedef struct Projection {
 } Projection;
 
 Dtype activation_dtype(const Lowering *lowering, const char *name);
+bool is_upcast(const Lowering *lowering, const char *tensor);  // in fp32 beside packed weights (lower_upcast.c)
+void add_product_cast(const Lowering *lowering, Op *op, OpRef ref);
+void cast_values(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to);
+void take_elements_apart(const Lowering *lowering, Op *op);
 int32_t activation(Lowering *lowering, const char *name, int64_t elements);  // in that dtype
 int32_t tokens_by(Lowering *lowering, const char *name, int64_t width);
 int32_t between_by_hidden(Lowering *lowering, const char *name);
@@ -161,6 +165,8 @@ void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bo
 void turn_apart(const Lowering *lowering, Op *op, bool backward);  // lower_apart.c
 void join_apart(const Lowering *lowering, Op *op, bool backward);  // lower_apart.c
 void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs);
+AttentionRefs attention_halves(Lowering *lowering, const AttentionRefs *wide, const char *const names[MAX_PARTS]);
+void add_attention_casts(Lowering *lowering, Section section, const AttentionRefs *from, const AttentionRefs *to);
 void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse);
 void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const AttentionRefs *gradients, int32_t o,
                             int32_t lse, int32_t d_o);

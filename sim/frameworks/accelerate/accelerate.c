@@ -81,9 +81,9 @@ static const TargetVersion accelerate_1_0 = {
     .settings = SETTINGS(
         SET(root_kept, true),  // tests/frameworks: fsdp1; what is cast to bf16 before the gather leaves no bf16 shard
         SET(tp_flavour, TP_AR),
-        SET(recompute_flavour, RECOMPUTE_BLOCK),  // gradient_checkpointing: a layer's input is all that stays
-        SET(unsharded_optimizers, 0),             // flat parameters are plain tensors
-        SET(frozen_held, true),
+        SET(recompute_flavour, RECOMPUTE_BLOCK),           // gradient_checkpointing: a layer's input is all that stays
+        SET(unsharded_optimizers, 0),                      // flat parameters are plain tensors
+        SET(frozen_held, true), SET(upcasts_norms, true),  // TRL before 0.25 (sim/step/lower_upcast.c)
         // modeling_llama.py of transformers 4.45: fp32 logits and their shifted copy, and the log-softmax of PyTorch's
         // loss; kernels write the gradient over the copy
         SET(loss_fp32_copies[FUSED_EAGER], 3), SET(loss_fp32_copies[FUSED_FUSED], 2), SET(axes, AXES_DP),

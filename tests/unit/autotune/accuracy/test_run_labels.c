@@ -128,6 +128,17 @@ Test(run_labels, gpt3_of_dgx_cloud_drops) {
     cr_expect_not(case_of_plain("Llama3-8B", llama)->request.target->halves_drop);
 }
 
+static bool upcasts_with(const char *kernels) {
+    const char *values = arena_format(&arena, "2024-11,fms-acceleration@876e2ed:refs/a100_80gb.csv,%s", kernels);
+    const RunCase run = case_with("dgx-a100-80g", "accelerate", "date,source_locator,compiled_or_fused", values);
+    return run.request.target->upcasts_norms;
+}
+
+Test(run_labels, norms_beside_packed_weights_are_in_fp32_unless_a_plugin_prepared_them) {
+    cr_expect(upcasts_with("baseline-peft-bnb"));
+    cr_expect_not(upcasts_with("accelerated-peft-bnb-foak"));
+}
+
 Test(run_labels, ciscos_weights_arrive_where_they_are_needed) {
     static const char cisco[] = "mlcommons/training_results_v5.1@441d65f44:Cisco/results/hpf_n8/llama31_8b",
                       hpe[] = "mlcommons/training_results_v5.1@441d65f44:HPE/results/HPE-Cray-XD670/llama31_8b";

@@ -38,6 +38,12 @@ static const LoweredRequest requests[] = {
     {.mesh = "dp_shard=2", .finetune = FINETUNE_QLORA, .recompute = RECOMPUTE_FULL, .eager = true},
     {.mesh = "dp_replicate=2", .zero = -1, .finetune = FINETUNE_LORA_INT8, .recompute = RECOMPUTE_FULL},
     {.mesh = "dp_shard=2", .target = "accelerate@1.0", .recompute = RECOMPUTE_FULL, .grad_accum = 2},
+    {.mesh = "dp_replicate=2",
+     .target = "accelerate@1.0",
+     .zero = -1,
+     .finetune = FINETUNE_QLORA,
+     .recompute = RECOMPUTE_FULL,
+     .eager = true},
     {.mesh = "dp_shard=2", .model = "tiny-moe", .target = "trl", .eager = true, .grad_accum = 2},
     {.mesh = "dp_shard=2,tp=2", .target = "torchtitan@0.3"},
     {.mesh = "dp_shard=2,cp=2",
@@ -356,6 +362,40 @@ Test(adapters, of_peft_cast_their_inputs_to_fp32_and_back) {
     const LoweredRequest whole = {.finetune = FINETUNE_LORA, .target = "accelerate"};
     const StepProgram in_fp32 = lowered(&arena, whole);
     cr_assert_eq(tasks_named(&in_fp32, "adapter upcast"), 0);
+}
+
+static StepProgram on_one(Finetune finetune, const char *target, const char *mesh) {
+    return lowered(&arena, with_adapters((LoweredRequest){
+                               .finetune = finetune, .target = target, .mesh = mesh, .zero = -1, .eager = true}));
+}
+
+static Dtype dtype_of(const StepProgram *program, const char *buffer) {
+    return buffer_of(program, buffer)->dtype;
+}
+
+// Kept inputs of layers twice as large: TRL before 0.25, and not where ranks share the weights.
+Test(adapters, of_packed_weights_with_norms_in_fp32_have_a_stream_in_fp32) {
+    const StepProgram prepared = on_one(FINETUNE_QLORA, "accelerate@1.0", NULL);
+    const StepProgram plain = on_one(FINETUNE_LORA, "accelerate@1.0", NULL);
+    const StepProgram newer = on_one(FINETUNE_QLORA, "trl", NULL);
+    const StepProgram sharded = lowered(
+        &arena, with_adapters((LoweredRequest){
+                    .finetune = FINETUNE_QLORA, .target = "accelerate@1.0", .mesh = "dp_shard=2", .eager = true}));
+    cr_expect_eq(dtype_of(&prepared, "x"), DTYPE_FP32);
+    cr_expect_eq(dtype_of(&plain, "x"), DTYPE_BF16);
+    cr_expect_eq(dtype_of(&newer, "x"), DTYPE_BF16);
+    cr_expect_eq(dtype_of(&sharded, "x"), DTYPE_BF16);
+}
+
+// Attention and the layer behind it are in bf16; gate and up cast what they read and what they write, 6 bytes each.
+Test(adapters, beside_a_stream_in_fp32_have_attention_and_products_in_bf16) {
+    const StepProgram program = on_one(FINETUNE_QLORA, "accelerate@1.0", NULL);
+    const int64_t tokens = plan_local_tokens(&program.plan);
+    cr_expect_eq(dtype_of(&program, "q_half"), DTYPE_BF16);
+    cr_expect_eq(dtype_of(&program, "attention_out"), DTYPE_BF16);
+    cr_expect_eq(tasks_named(&program, "adapter upcast"), 1, "of attention's result alone");
+    cr_expect_eq(passes_beside(&program, "gate"), 6 * tokens * (program.model.hidden + program.model.ffn));
+    cr_expect_eq(passes_beside(&program, "attention out"), 0);
 }
 
 // 9 bytes an element there and back in fp32, 5 and 8 where kernels for packed weights do it.
