@@ -266,6 +266,20 @@ static void hold_unread(const Lowering *lowering, const Rematerialiser *maker, O
     }
 }
 
+// A packed copy is no saved tensor: a framework's backward packs anew where it first sends it, whatever a recomputed
+// forward packed (PyTorch's _templated_ring_attention_backward), so what it sends there, behind all kernels issued
+// before, does not travel beside the layer's recompute. Our executor sends when the buffer is there.
+static void pack_anew(const Rematerialiser *maker, const Op *op, bool *packed) {
+    const Lowering *lowering = maker->lowering;
+    for (int k = 0; k < op->operand_count && !lowering->target->own_kernels; k++) {
+        const int32_t tensor = op->operands[k].tensor;
+        if (touches(&op->operands[k], ACCESS_READ) && lowering->tensors[tensor].cheap && !packed[tensor]) {
+            maker->present[tensor] = false;
+            packed[tensor] = true;
+        }
+    }
+}
+
 static OpList backward_of(Lowering *lowering, OpList backward, Recompute mode) {
     const OpList *forward = &lowering->lists[SECTION_LAYER_FORWARD];
     OpList out = {0};
@@ -279,6 +293,7 @@ static OpList backward_of(Lowering *lowering, OpList backward, Recompute mode) {
                             .needed = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count),
                             .repeated = ARENA_ARRAY(lowering->arena, bool, forward->count)};
     find_remade(&maker);
+    bool *packed = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count);
     bool holds = recomputes_by_op(lowering) && lowering->plan->fused == FUSED_EAGER;
     for (size_t i = 0; i < backward.count; i++) {
         Op *op = backward.ops[i];
@@ -286,6 +301,7 @@ static OpList backward_of(Lowering *lowering, OpList backward, Recompute mode) {
             hold_unread(lowering, &maker, op);
             holds = false;
         }
+        pack_anew(&maker, op, packed);
         for (int k = 0; k < op->operand_count; k++) {
             if (touches(&op->operands[k], ACCESS_READ) && missing(&maker, op->operands[k].tensor)) {
                 make_present(&maker, op->operands[k].tensor);

@@ -94,3 +94,37 @@ Test(recompute_modules, an_activation_of_experts_is_one_pass) {
     request.model = "tiny-moe";
     cr_assert_str_eq(again(&request), "experts swiglu");
 }
+
+// Index of the last task of that phase whose name begins so; -1 = none.
+static int32_t place_of(const StepProgram *program, const char *name, Phase phase) {
+    int32_t place = -1;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const bool is = program->tasks[i].phase == phase && strncmp(program->tasks[i].name, name, strlen(name)) == 0;
+        place = is ? i : place;
+    }
+    return place;
+}
+
+// What was packed for the recomputed forward would let it leave beside all that is recomputed after it.
+Test(recompute_modules, backward_packs_what_it_sends_behind_the_recomputation) {
+    static const struct {
+        const char *target;
+        Recompute recompute;
+        CpRotate rotate;
+    } cases[] = {{"torchtitan", RECOMPUTE_SELECTIVE, CP_ROTATE_ALLGATHER},
+                 {"megatron@core", RECOMPUTE_FULL, CP_ROTATE_RING}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const StepProgram program = lowered(&arena, (LoweredRequest){.layers = 4,
+                                                                     .target = cases[i].target,
+                                                                     .mesh = "cp=2",
+                                                                     .seq = 256,
+                                                                     .bf16 = true,
+                                                                     .cp_rotate = cases[i].rotate,
+                                                                     .recompute = cases[i].recompute});
+        const char *send = cases[i].rotate == CP_ROTATE_RING ? "ring kv" : "gather kv";
+        const int32_t packs = place_of(&program, "pack", PHASE_RECOMPUTE);
+        cr_expect_gt(packs, place_of(&program, "norm", PHASE_RECOMPUTE), "%s", cases[i].target);
+        cr_expect_lt(packs, place_of(&program, send, PHASE_BACKWARD), "%s", cases[i].target);
+        cr_expect_gt(packs, place_of(&program, "attention out dgrad", PHASE_BACKWARD), "%s", cases[i].target);
+    }
+}
