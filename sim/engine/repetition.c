@@ -23,11 +23,11 @@ typedef struct LaneState {
 } LaneState;
 
 typedef struct Snapshot {
-    int32_t loop_run, iteration;  // 0 = none
-    int64_t now_ps, host_ps, done;
-    int64_t slack_ps;  // least of the iteration before it
-    int64_t step_ps;   // now on the step's clock, skipped iterations included
-    bool settled;      // everything before the loop had ended
+    int32_t loop_run, iteration;            // 0 = none
+    int64_t now_ps, host_ps, lag_ps, done;  // lag_ps: what of host_ps is not the walk's
+    int64_t slack_ps;                       // least of the iteration before it
+    int64_t step_ps;                        // now on the step's clock, skipped iterations included
+    bool settled;                           // everything before the loop had ended
 } Snapshot;
 
 enum { MOST_LAG = 2 };
@@ -36,7 +36,7 @@ enum { MOST_LAG = 2 };
 typedef struct Watch {
     Snapshot last[MOST_LAG];  // by iteration
     int32_t lag, matches;     // iterations of a period (0: does not repeat) and how often that was seen in a row
-    int64_t period_ps, done, host_gain_ps, slack_ps;
+    int64_t period_ps, done, host_gain_ps, lag_gain_ps, slack_ps;
 } Watch;
 
 // Per loop depth: the parts of its loop, and what belongs to their last snapshots, by iteration.
@@ -128,6 +128,7 @@ static Snapshot take_snapshot(Simulation *simulation, const Boundary *boundary, 
                          .iteration = boundary->iteration,
                          .now_ps = simulation->now_ps,
                          .host_ps = boundary->host_ps + marker->host_lag_ps,
+                         .lag_ps = marker->host_lag_ps,
                          .done = marker->done,
                          .slack_ps = INT64_MAX,
                          .step_ps = simulation->now_ps + simulation->skipped_ps,
@@ -176,6 +177,7 @@ static bool repeats(const Simulation *simulation, const Place *place, const Snap
     watch->period_ps = now->step_ps - before->step_ps;
     watch->done = now->done - before->done;
     watch->host_gain_ps = now->host_ps - before->host_ps - (now->now_ps - before->now_ps);
+    watch->lag_gain_ps = now->lag_ps - before->lag_ps;
     watch->slack_ps = now->slack_ps;
     for (int32_t i = 1; i < lag; i++) {
         watch->slack_ps = int_min(watch->slack_ps, watch->last[slot_of(now->iteration - i)].slack_ps);
@@ -246,8 +248,13 @@ static void shift_clocks(Simulation *simulation, int32_t index, int64_t shift_ps
     actor_queue_update(&simulation->queue, index, actor, simulation->lanes);
 }
 
+// How far a part's host gets on in so many of its periods, on the step's clock.
+static int64_t host_ps(const Watch *watch, int64_t periods) {
+    return (watch->period_ps + watch->host_gain_ps) * periods;
+}
+
 // The simulation's clock stays where it is and that of the step moves on by the observed part's periods; the others
-// move by their own.
+// move by their own, and so do their hosts: the walk's clock is that of the observed part's.
 static void skip(Simulation *simulation, const Place *place, int32_t count) {
     const Level *level = &simulation->repetition->levels[place->depth];
     const Watch *observed = &level->watches[place->part];
@@ -267,9 +274,12 @@ static void skip(Simulation *simulation, const Place *place, int32_t count) {
         simulation->instances += watch->done * of_actor;
         if (!is_member(place, i)) {
             shift_clocks(simulation, i, watch->period_ps * of_actor - observed_ps);
+            simulation->actors[i].host_lag_ps += host_ps(watch, of_actor) - host_ps(observed, periods);
         }
     }
-    walker_skip(&simulation->walker, place->depth, count, observed->host_gain_ps * periods, observed_ps, kept);
+    // The walk's clock takes on the lag, so that of what it has queued beyond the loop gets on by that too.
+    const int64_t beyond_ps = observed->lag_gain_ps * periods - observed_ps;
+    walker_skip(&simulation->walker, place->depth, count, observed->host_gain_ps * periods, beyond_ps, kept);
     simulation->skipped_ps += observed_ps;
     simulation->complete = false;
 }

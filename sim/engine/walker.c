@@ -298,7 +298,7 @@ bool walker_is_early(const Walker *walker, const Segment *loop) {
     return early;
 }
 
-void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t skipped_ps,
+void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t beyond_shift_ps,
                  const int32_t *kept) {
     LoopRun *run = &walker->loops[depth];
     const Segment *loop = &walker->compiled->step->segments[run->segment];
@@ -313,7 +313,7 @@ void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shif
             Instance *instance = &ring->slots[(uint32_t)i & ring->mask];
             const bool moves = i < early || loop->kind == SEGMENT_MICRO_STEPS;
             *(loop->kind == SEGMENT_LAYERS ? &instance->layer : &instance->micro_step) += moves ? shift : 0;
-            instance->issue_ps += moves ? host_shift_ps : -skipped_ps;
+            instance->issue_ps += moves ? host_shift_ps : beyond_shift_ps;
         }
     }
     for (uint32_t i = 0; i < walker->boundary_count; i++) {

@@ -108,8 +108,8 @@ static inline void walker_drop_boundaries(Walker *walker, uint32_t number) {
 }
 
 // Moves the walk `count` iterations ahead inside the loop at `depth`: what is queued belongs to later iterations from
-// now on. host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended. skipped_ps: by how
-// much the clock lags that of the step from now on; what was queued early from beyond a layer loop is as much
-// nearer. Of a loop of micro-steps what was queued early belongs to its next iteration, which must be one.
-void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t skipped_ps,
+// now on. host_shift_ps: added to the host's clock and to what it has issued but not yet seen ended. beyond_shift_ps:
+// to what was queued early from beyond a layer loop, which is nearer by what the clock lags that of the step from now
+// on. Of a loop of micro-steps what was queued early belongs to its next iteration, which must be one.
+void walker_skip(Walker *walker, int32_t depth, int32_t count, int64_t host_shift_ps, int64_t beyond_shift_ps,
                  const int32_t *kept);

@@ -1,6 +1,7 @@
 // A skipped iteration is exactly a simulated one: everything reported equals the unrolled program, with fewer events.
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "tests/support/sizes.h"
@@ -261,5 +262,44 @@ Test(repetition, a_host_that_waits_for_the_device_in_each_iteration_is_skipped) 
     cr_assert_eq(whole.step_s, result.step_s);
     cr_assert_float_eq(result.step_s, 1e-6 + 600 * 21e-6, 1e-12);
     cr_assert_leq(result.events, 40, "%lld", (long long)result.events);
+    small_end(&small);
+}
+
+static double last_start_us(const EngineResult *result, int rank) {
+    double start_s = 0;
+    for (int64_t i = 0; i < result->timeline.span_count; i++) {
+        const Span *span = &result->timeline.spans[i];
+        start_s = span->rank == rank ? fmax(start_s, span->start_s) : start_s;
+    }
+    return 1e6 * start_s;
+}
+
+// Two replicas that meet only at the end, one 1.5 times slower, whose hosts wait for a kernel in each of 60 layers and
+// issue the next one late: 10 + 30 + 1 us a layer on the fast one; 15 + 30 + 1.5 on the slow one, whose next kernel
+// waits for that of 1.5. By how much a host lags behind the walk is another number on each, in what is skipped too.
+Test(repetition, hosts_that_lag_at_a_pace_of_their_own_are_skipped) {
+    float slowdown[2] = {1, 1.5f};
+    Small small;
+    small_begin(&small, 60, false, AXIS_BIT(AXIS_DP_REPLICATE));
+    small.builder.program.plan.mesh = (Mesh){.size = SIZES(2, 1, 1, 1)};
+    builder_loop(&small.builder, SEGMENT_LAYERS, "layers", 0, 60, 1);
+    small_kernel(&small, "counts", 10);
+    *small_last_cost(&small) = (TaskCost){.seconds = 10e-6, .host_s = 1e-6, .host_stop = HOST_WAITS_FOR_END};
+    small_kernel(&small, "experts", 1);
+    small_last_cost(&small)->host_s = 30e-6;
+    builder_end(&small.builder);
+    small_kernel(&small, "head", 1);
+    small_last_cost(&small)->host_s = 1e-6;
+    const EngineResult result = small_run(&small, (EngineOptions){.rank_slowdown = slowdown, .all_ranks = true});
+    const EngineResult whole =
+        small_run(&small, (EngineOptions){.rank_slowdown = slowdown, .all_ranks = true, .unroll = true});
+    cr_expect_leq(result.events, 40, "%lld", (long long)result.events);
+    cr_expect_eq(result.step_s, whole.step_s);
+    for (int rank = 0; rank < 2; rank++) {
+        cr_expect_eq(last_start_us(&result, rank), last_start_us(&whole, rank), "rank %d: %g and %g", rank,
+                     last_start_us(&result, rank), last_start_us(&whole, rank));
+    }
+    cr_expect_float_eq(last_start_us(&result, 0), 60 * 41 + 1, 1e-6);
+    cr_expect_float_eq(last_start_us(&result, 1), 60 * 46.5 + 1, 1e-6);
     small_end(&small);
 }
