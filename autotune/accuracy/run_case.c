@@ -574,9 +574,9 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         take_kernels_of_source(mapper->arena, row, &run->request.target);
         take_settings(mapper->arena, row, &run->request.target);
         take_libraries_of_date(row, &run->request.cluster.accelerator);
-        row_take_container(row, &run->request.cluster.accelerator);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
+    row_take_container(row, run->request.model.head_dim, &run->request.cluster.accelerator);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);
     run->skipped = reason;
     if (reason) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/base/text.h"
+#include "sim/cost/compute.h"
 
 bool row_cites(const RunRow *row, const char *part) {
     return row->source_locator && strstr(row->source_locator, part) != NULL;
@@ -95,21 +96,17 @@ static bool ran_cuda_12(const RunRow *row) {
     return ran_before(row, cuda_13_since) || (is_of_bridge(row) && row_cites(row, "[25.09"));
 }
 
-void row_take_container(const RunRow *row, Accelerator *accelerator) {
-    AttentionRate *rates = accelerator->attention;
+// Rates of the head size that was measured: kernels of another have what they had.
+void row_take_container(const RunRow *row, int head_dim, Accelerator *accelerator) {
     if (ran_cuda_12(row)) {
         accelerator->fp8_exact_share_cuda_13 = 0;
     }
     for (int i = 0; i < accelerator->attention_count && ran_old_cudnn(row); i++) {
-        const char *end = strstr(rates[i].kernel, old_cudnn);
-        const size_t length = end ? (size_t)(end - rates[i].kernel) : 0;
-        for (int k = 0; k < accelerator->attention_count && end; k++) {
-            if (strlen(rates[k].kernel) == length && strncmp(rates[k].kernel, rates[i].kernel, length) == 0 &&
-                rates[k].head_dim == rates[i].head_dim) {
-                const AttentionRate newer = rates[k];
-                rates[k] = rates[i];
-                memcpy(rates[k].kernel, newer.kernel, sizeof newer.kernel);
-            }
+        AttentionRate old = accelerator->attention[i];
+        char *end = strstr(old.kernel, old_cudnn);
+        if (end && old.head_dim == head_dim) {
+            *end = '\0';
+            accelerator->attention[attention_rate(accelerator, old.kernel, head_dim) - accelerator->attention] = old;
         }
     }
 }

@@ -75,6 +75,17 @@ Test(run_labels, fp8_sums_are_those_of_the_containers_cublas) {
     }
 }
 
+// Heads of 96 take the rates of 128, which is nearest, and those of 9.13 are measured for no other size than their own.
+Test(run_labels, attention_of_another_head_size_keeps_its_rate_of_2025) {
+    static const char *const heads[] = {"96", "64", "192", "128"};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        const RunCase run =
+            case_with("dgx-b200", "megatron", "date,head_dim", arena_format(&arena, "2025-10,%s", heads[i]));
+        cr_expect_float_eq(forward_ramp(&run.request.cluster.accelerator), strcmp(heads[i], "128") == 0 ? 714 : 401,
+                           1e-9, "%s", heads[i]);
+    }
+}
+
 Test(run_labels, fp8_of_one_scale_has_one_layout_on_blackwell_only) {
     cr_expect(case_of("dgx-b200", "megatron", "", "").request.target->runtime.fp8_one_layout);
     cr_expect_not(case_of("dgx-h100", "megatron", "", "").request.target->runtime.fp8_one_layout);
