@@ -400,11 +400,12 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .sleep_s = sleep_s};
     stage_time_once(analytic, split, &fullest.step.once, each_s, parts.forward_share);
     TRY(note_pace(analytic, plan, split, &fullest, head_s, error));
-    const double least_s = stage_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));
+    const double tied_s = stage_tied_s(analytic, plan, shape);
+    const double least_s = tied_s + stage_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));
     const bool hopeless = analytic_is_hopeless(analytic, least_s);
     const double step_s =
         hopeless ? least_s
-                 : stage_rounds_s(analytic, plan, &fullest, pipeline_span_s(&analytic->orders, shape, &parts));
+                 : tied_s + stage_rounds_s(analytic, plan, &fullest, pipeline_span_s(&analytic->orders, shape, &parts));
     *estimate = fullest.step;
     stage_repeat_rounds(analytic, plan, estimate);
     estimate->is_bound = hopeless;
@@ -412,6 +413,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     add_head(split, each_s, head_s, micro_steps, estimate);
     *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s * shape->chunks * micro_steps;
     estimate->step_s += slower_s * shape->chunks * micro_steps;
+    estimate->exposed_s[AXIS_PP] += tied_s;
+    estimate->step_s += tied_s;
     estimate->bubble_s = fmax(0, step_s - estimate->step_s);
     estimate->step_s += estimate->bubble_s;
     if (analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s)) {

@@ -61,6 +61,11 @@ double stage_rounds_s(const Analytic *analytic, const TrainPlan *plan, const Sta
 // The terms of a stage alone, so many times.
 void stage_repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estimate *step);
 
+// ---- stage_tied.c
+
+// Once a step, to sum the gradient of a table that two stages have.
+double stage_tied_s(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape);
+
 // ---- stage_bound.c
 
 // Of a micro-step, the forward.

@@ -2,6 +2,7 @@
 // counts it once.
 
 #include "sim/step/lower_ops.h"
+#include "sim/step/stages.h"
 #include "sim/step/tied.h"
 
 bool unit_is_tied(const Lowering *lowering, int unit) {
@@ -54,4 +55,12 @@ void lower_tied_gradient(Lowering *lowering, int unit) {
     op_size(sum, 1, elements);
     op_operand(sum, op_whole(lowering, received), ACCESS_READ);
     op_operand(sum, gradient, ACCESS_UPDATE);
+}
+
+int64_t step_tied_elements(const ModelSpec *model, const TrainPlan *plan, const Target *target, Dtype *dtype) {
+    ModelSpec padded = *model;
+    padded.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
+    const Dims dims = tensor_parallel_dims(&padded, plan, target);
+    *dtype = dims.gradient_dtype;
+    return dims.embed_vocab * dims.hidden;
 }

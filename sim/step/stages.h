@@ -18,5 +18,9 @@ static inline const StepProgram *step_program_of(const StepPrograms *programs, c
     return &programs->of[mesh_stage_of(mesh, rank)];
 }
 
+// Of the gradient of a table that the first and the last stage have a copy of, were it trained: what each sends the
+// other after the last backward (lower_tied.c).
+int64_t step_tied_elements(const ModelSpec *model, const TrainPlan *plan, const Target *target, Dtype *dtype);
+
 // The template hash of the only stage; with several, their hashes combined in order.
 uint64_t step_programs_hash(const StepPrograms *programs);

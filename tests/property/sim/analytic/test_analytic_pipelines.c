@@ -130,3 +130,31 @@ Test(analytic_pipelines, the_estimate_of_drawn_pipelines_is_near_the_replay) {
     cr_expect_lt(errors[PIPELINES / 2], MEDIAN_WITHIN);
     cr_expect_lt(errors[PIPELINES * 9 / 10], NINETY_WITHIN);
 }
+
+// DeepSpeed's tied gradients on a server whose sockets share few links: most of the step with eight stages.
+Test(analytic_pipelines, one_table_on_two_stages_is_summed_behind_the_last_backward) {
+    static const char *const meshes[] = {"pp=8", "pp=2,tp=4", "pp=4,tp=2"};
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        Drawn drawn = {.cost = {.profile = &drawn.profile}};
+        cr_assert_eq(model_find("1b", &arena, &drawn.model, &error), STATUS_OK);
+        cr_assert_eq(cluster_find("pcie-a100-8x", &arena, &drawn.profile, &error), STATUS_OK);
+        cr_assert_eq(target_find("deepspeed", &drawn.cost.target, &error), STATUS_OK);
+        cr_assert_eq(mesh_parse(meshes[i], &drawn.plan.mesh, &error), STATUS_OK);
+        drawn.plan.seq = 2048;
+        drawn.plan.micro_batch = 1;
+        drawn.plan.grad_accum = 16;
+        for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+            if (plan_fields[id].scope != PLAN_OF_BATCH) {
+                plan_set(&drawn.plan, (PlanFieldId)id, target_usual(drawn.cost.target, &drawn.plan, (PlanFieldId)id));
+            }
+        }
+        drawn.plan.precision = DTYPE_BF16;
+        target_canonical(drawn.cost.target, &drawn.plan);
+        const double replayed_s = engine_s(&drawn, &arena);
+        cr_expect_float_eq(estimate_s(&drawn, &arena) / replayed_s, 1, 0.03, "%s: %g of %g s", meshes[i],
+                           estimate_s(&drawn, &arena), replayed_s);
+        arena_free(&arena);
+    }
+}
