@@ -7,8 +7,10 @@
 //
 // An all-to-all moves contiguous parts, one per rank: [ranks][sequences][rows][heads of a rank], which copies pack
 // before it and unpack after it, as the implementations do (rearrange, contiguous). What attention multiplies in fp8 is
-// cast before it is sent; of one scale from earlier steps its results and gradients are sent in fp8 too (Transformer
-// Engine v2.8, context_parallel.py, AttnFuncWithCPAndQKVOA2A).
+// cast before it is packed, once, which is priced with the kernel, and copied and sent so; of one scale from earlier
+// steps its results and gradients are packed and sent in fp8 too, and are no longer once unpacked. Scales of blocks of
+// 32 come after the exchange, of bf16 (Transformer Engine v2.8 and d0067d0d, context_parallel.py,
+// AttnFuncWithCPAndQKVOA2A).
 
 #include "sim/step/lower_ops.h"
 
@@ -35,7 +37,8 @@ typedef struct Heads {
 
 static Dtype sent_dtype(const Heads *heads, const Exchanged *names) {
     const Lowering *lowering = heads->lowering;
-    const bool in_fp8 = lowering->fp8 == FP8_TRANSFORMER_ENGINE && lowering->target->fp8_attention;
+    const bool in_fp8 = lowering->fp8 == FP8_TRANSFORMER_ENGINE && lowering->target->fp8_attention &&
+                        lowering->plan->fp8_recipe != FP8_MX;
     const bool all = lowering->plan->fp8_recipe == FP8_DELAYED;
     return in_fp8 && (names->multiplied || all) ? DTYPE_FP8 : lowering->dims.dtype;
 }
@@ -48,13 +51,14 @@ static int32_t sent_tensor(const Heads *heads, const Exchanged *names, const cha
 // rows x cols in one block per rank of the group, side by side in rows of `stride` and one after another.
 typedef struct Blocks {
     TaskKind kind;  // COPY: split; UNPACK: join
+    Dtype dtype;
     int64_t rows, cols, stride;
 } Blocks;
 
 static void add_blocks(const Heads *heads, const Blocks *blocks, OpRef from, OpRef to, Access access) {
     Lowering *lowering = heads->lowering;
     Op op = op_local(blocks->kind, heads->phase, blocks->kind == TASK_COPY ? "parts of ranks" : "parts together",
-                     lowering->dims.dtype, blocks->rows, blocks->cols);
+                     blocks->dtype, blocks->rows, blocks->cols);
     op.task.inner = lowering->sp;
     op.task.stride = blocks->stride;
     op_list_move(lowering, heads->out, op, from, to, access);
@@ -88,11 +92,12 @@ static OpRef to_heads(const Heads *heads, const Exchanged *names, OpRef local, i
     const int32_t packed = sent_tensor(heads, names, names->packed, width);
     const int32_t moved = sent_tensor(heads, names, names->moved, width);
     const OpRef whole = of_heads(heads, names, width, role);
-    add_blocks(heads, &(Blocks){TASK_COPY, d->tokens, width / lowering->sp, stride}, local, op_whole(lowering, packed),
-               ACCESS_WRITE);
+    const Dtype dtype = lowering->tensors[packed].dtype;
+    add_blocks(heads, &(Blocks){TASK_COPY, dtype, d->tokens, width / lowering->sp, stride}, local,
+               op_whole(lowering, packed), ACCESS_WRITE);
     add_exchange(heads, names->task, packed, moved);
-    add_blocks(heads, &(Blocks){TASK_UNPACK, d->sequences, part, part * lowering->sp}, op_whole(lowering, moved), whole,
-               ACCESS_WRITE);
+    add_blocks(heads, &(Blocks){TASK_UNPACK, dtype, d->sequences, part, part * lowering->sp}, op_whole(lowering, moved),
+               whole, ACCESS_WRITE);
     return whole;
 }
 
@@ -104,11 +109,11 @@ static void from_heads(const Heads *heads, const Exchanged *names, OpRef whole, 
     const int64_t part = part_of_sequence(heads, width);
     const int32_t packed = sent_tensor(heads, names, names->packed, width);
     const int32_t moved = sent_tensor(heads, names, names->moved, width);
-    add_blocks(heads, &(Blocks){TASK_COPY, d->sequences, part, part * lowering->sp}, whole, op_whole(lowering, packed),
-               ACCESS_WRITE);
+    add_blocks(heads, &(Blocks){TASK_COPY, lowering->tensors[packed].dtype, d->sequences, part, part * lowering->sp},
+               whole, op_whole(lowering, packed), ACCESS_WRITE);
     add_exchange(heads, names->task, packed, moved);
-    add_blocks(heads, &(Blocks){TASK_UNPACK, d->tokens, width / lowering->sp, stride}, op_whole(lowering, moved), local,
-               access);
+    add_blocks(heads, &(Blocks){TASK_UNPACK, d->dtype, d->tokens, width / lowering->sp, stride},
+               op_whole(lowering, moved), local, access);
 }
 
 static void set_operand(Op *op, int at, OpRef ref) {

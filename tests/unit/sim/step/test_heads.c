@@ -145,6 +145,28 @@ Test(heads, what_attention_multiplies_in_fp8_is_sent_so) {
     cr_expect_eq(exchanged_bytes(&current), 2 * each_way * 2 - multiplied);
 }
 
+// Beside the kernel's casts, which are priced with it, nothing reads or writes two bytes of what is sent in one but the
+// copies that make results bf16 again: of one scale from earlier steps the results and three gradients of them.
+Test(heads, what_is_sent_in_fp8_is_copied_so) {
+    static const struct {
+        Fp8Recipe recipe;
+        int of_fp8, of_half;  // copies of a layer
+    } cases[] = {{FP8_TENSORWISE, 8, 8}, {FP8_DELAYED, 12, 4}, {FP8_MX, 0, 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const StepProgram program = in_fp8(true, cases[i].recipe);
+        int of_fp8 = 0, copies = 0;
+        for (int32_t k = 0; k < program.task_count; k++) {
+            const Task *task = &program.tasks[k];
+            const bool copy = strcmp(task->name, "parts of ranks") == 0 || strcmp(task->name, "parts together") == 0;
+            copies += copy;
+            of_fp8 += copy && task->dtype == DTYPE_FP8;
+        }
+        cr_expect_gt(copies, 0);
+        cr_expect_eq(of_fp8 * (cases[i].of_fp8 + cases[i].of_half), copies * cases[i].of_fp8, "%zu: %d of %d", i,
+                     of_fp8, copies);
+    }
+}
+
 // The projection's input is there once its rows are: attention itself makes those of other ranks too.
 Test(heads, in_fp8_the_projection_reads_what_the_exchange_brought) {
     const StepProgram program = in_fp8(false, FP8_DELAYED);
