@@ -133,8 +133,12 @@ int lowering_local_experts(const Lowering *lowering) {
     return lowering->model->experts.count / lowering->ep;
 }
 
+bool lowering_adapts(const Lowering *lowering) {
+    return lowering->plan->finetune != FINETUNE_FULL;
+}
+
 bool lowering_adapters_apart(const Lowering *lowering) {
-    return lowering->target->adapter_units && lowering->plan->finetune != FINETUNE_FULL;
+    return lowering->target->adapter_units && lowering_adapts(lowering);
 }
 
 int lowering_expert_unit(const Lowering *lowering) {

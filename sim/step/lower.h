@@ -191,8 +191,7 @@ Op *op_add(Lowering *lowering, Section section, TaskKind kind, Phase phase, cons
 Op *op_mark(Lowering *lowering, Section section, Mark mark, const char *name);
 OpRef op_whole(const Lowering *lowering, int32_t tensor);
 OpRef op_absent(void);
-// This rank's shard inside a whole-unit tensor.
-OpRef own_slice(const Lowering *lowering, const Unit *unit, int32_t tensor);
+OpRef own_slice(const Lowering *lowering, const Unit *unit, int32_t tensor);  // this rank's of a whole unit's tensor
 OpRef shard_gradient(const Lowering *lowering, const Unit *unit);
 void op_operand(Op *op, OpRef ref, Access access);
 Op *op_list_append(Arena *arena, OpList *list, const Op *op);  // a copy
@@ -201,6 +200,7 @@ Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t g
 int lowering_group_size(const Lowering *lowering, int16_t group);
 bool lowering_fuses(const Lowering *lowering);           // neighbours that share a pass over memory are one task
 bool lowering_has_stages(const Lowering *lowering);      // the stage is one of several
+bool lowering_adapts(const Lowering *lowering);          // adapters are trained, the rest is frozen
 bool lowering_adapters_apart(const Lowering *lowering);  // in a separate unit
 int lowering_local_experts(const Lowering *lowering);    // of a layer, on a rank
 int lowering_expert_unit(const Lowering *lowering);      // the unit that holds them

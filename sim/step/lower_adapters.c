@@ -98,8 +98,7 @@ void add_adapter_slices(Lowering *lowering, Unit *unit) {
 
 // Of the linear layer of a block that begins with the slice; NULL if it has none.
 static const Adapter *adapter_at(const Lowering *lowering, const char *first_slice) {
-    const bool any = lowering->plan->finetune != FINETUNE_FULL;
-    const Adapter *adapter = any ? TEXT_FIND(adapters, ADAPTERS, of, first_slice) : NULL;
+    const Adapter *adapter = lowering_adapts(lowering) ? TEXT_FIND(adapters, ADAPTERS, of, first_slice) : NULL;
     return adapter && size_of(lowering, adapter).out > 0 ? adapter : NULL;
 }
 
@@ -116,7 +115,7 @@ bool adapter_reads(const Lowering *lowering, const char *tensor) {
 }
 
 static const Adapter *adapter_named(const Lowering *lowering, const Linear *linear) {
-    if (lowering->plan->finetune == FINETUNE_FULL || linear->unit != UNIT_LAYER) {
+    if (!lowering_adapts(lowering) || linear->unit != UNIT_LAYER) {
         return NULL;
     }
     return TEXT_FIND(adapters, ADAPTERS, of, linear->first);

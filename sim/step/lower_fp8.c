@@ -86,12 +86,8 @@ bool fp8_gathers_weights(const Lowering *lowering) {
     return casts_shards(lowering) || shards_parameters(lowering);
 }
 
-static bool is_frozen(const Lowering *lowering) {
-    return lowering->plan->finetune != FINETUNE_FULL;
-}
-
 bool fp8_gathers_half(const Lowering *lowering) {
-    return fp8_keeps_parameters(lowering) && lowering->plan->fp8_recipe == FP8_MX && !is_frozen(lowering);
+    return fp8_keeps_parameters(lowering) && lowering->plan->fp8_recipe == FP8_MX && !lowering_adapts(lowering);
 }
 
 // Weights that no update changes were cast before training. Of one scale, and of blocks as if of one, each backward
@@ -99,7 +95,7 @@ bool fp8_gathers_half(const Lowering *lowering) {
 // them all); others come with both.
 static bool transposes_in_backward(const Lowering *lowering) {
     const bool apart = lowering->plan->fp8_recipe == FP8_MX || is_nvfp4(lowering);
-    return shards_parameters(lowering) || (fp8_keeps_parameters(lowering) && is_frozen(lowering) && !apart);
+    return shards_parameters(lowering) || (fp8_keeps_parameters(lowering) && lowering_adapts(lowering) && !apart);
 }
 
 bool fp8_mixes_weights(const Lowering *lowering) {
@@ -282,7 +278,7 @@ static void cast_gathered(Lowering *lowering, int unit, int32_t copy) {
 
 // Once per step, before a layer's first GEMM.
 void lower_fp8_weights(Lowering *lowering) {
-    const bool cast_before = fp8_keeps_parameters(lowering) && is_frozen(lowering);
+    const bool cast_before = fp8_keeps_parameters(lowering) && lowering_adapts(lowering);
     if (lowering->fp8_weights < 0 || !lowering->first || cast_before || shards_parameters(lowering)) {
         return;
     }

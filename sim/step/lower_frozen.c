@@ -39,12 +39,12 @@ static bool leave_gradients_out(const Lowering *lowering, Op *op) {
 // autograd/graph.py, register_multi_grad_hook).
 bool holds_inputs(const Lowering *lowering) {
     const TrainPlan *plan = lowering->plan;
-    return lowering->target->frozen_held && plan->finetune != FINETUNE_FULL && plan->zero == 3 &&
+    return lowering->target->frozen_held && lowering_adapts(lowering) && plan->zero == 3 &&
            plan->recompute == RECOMPUTE_FULL && !plan_keeps_layers(plan);
 }
 
 static bool freezes(const Lowering *lowering) {
-    return lowering->choice->frozen || lowering->plan->finetune != FINETUNE_FULL;
+    return lowering->choice->frozen || lowering_adapts(lowering);
 }
 
 void lower_frozen(Lowering *lowering) {

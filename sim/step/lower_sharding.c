@@ -52,7 +52,7 @@ static int32_t ring_slots(const Unit *unit, int depth) {
 
 // Frozen parameters in the dtype that forward reads, next to masters of what is trained.
 static bool stays_half(const Lowering *lowering) {
-    return lowering->plan->finetune != FINETUNE_FULL && !lowering->target->upcasts_frozen;
+    return lowering_adapts(lowering) && !lowering->target->upcasts_frozen;
 }
 
 static void choose_weights(Lowering *lowering, int u) {

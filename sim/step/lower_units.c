@@ -87,8 +87,7 @@ static void add_expert_slice(Lowering *lowering, Unit *unit, const SliceSpec *sp
 
 // With adapters, only the unit that holds them.
 static bool is_trained(const Lowering *lowering, int index) {
-    return lowering->plan->finetune == FINETUNE_FULL ||
-           index == (lowering_adapters_apart(lowering) ? UNIT_ADAPTERS : UNIT_LAYER);
+    return !lowering_adapts(lowering) || index == (lowering_adapters_apart(lowering) ? UNIT_ADAPTERS : UNIT_LAYER);
 }
 
 static Unit *begin_unit(Lowering *lowering, int index, const char *name, int instances) {
@@ -266,7 +265,7 @@ static void add_expert_matrices(Lowering *lowering, Unit *unit) {
 
 static void add_layer_slices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
-    if (lowering->plan->finetune != FINETUNE_FULL && !lowering_adapters_apart(lowering)) {
+    if (lowering_adapts(lowering) && !lowering_adapters_apart(lowering)) {
         add_adapter_slices(lowering, unit);
         unit->trained_slices = unit->slice_count;
         unit->trained_elements = unit->elements;
