@@ -350,23 +350,6 @@ static void fill_request(RunCase *run) {
     request->memory_limit_bytes = memory_limit_bytes(run->row, &request->cluster);
 }
 
-// Profiles are of the libraries of their date. Those of 2022 and 2023 (CUDA 11 and 12.1) reach 0.96 of the rate in
-// products: runs on A100 of 2023 against those of 2024 (tests/accuracy), with the sustained rate that
-// Azure measures today (254 to 257 TFLOP/s).
-static const char new_libraries[] = "2024";
-static const double old_library_share = 0.96;
-
-static void take_libraries_of_date(const RunRow *row, Accelerator *accelerator) {
-    const bool of_its_time = !cost_supports(accelerator, DTYPE_BF16);  // V100: measured with its own libraries
-    if (row->date[0] == '\0' || strcmp(row->date, new_libraries) >= 0 || of_its_time) {
-        return;
-    }
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-        accelerator->gemm[dtype].burst_flop_per_s *= old_library_share;
-        accelerator->gemm[dtype].sustained_flop_per_s *= old_library_share;
-    }
-}
-
 static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target) {
     if (row_is_fp8_recipe(row, *target)) {
         own_copy(arena, target)->runtime.gathers_fp8 = true;
@@ -573,7 +556,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         take_code_of_first_run(mapper->arena, row, &run->request.target);
         take_kernels_of_source(mapper->arena, row, &run->request.target);
         take_settings(mapper->arena, row, &run->request.target);
-        take_libraries_of_date(row, &run->request.cluster.accelerator);
+        row_take_libraries(row, &run->request.cluster.accelerator);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
     row_take_container(row, run->request.model.head_dim, &run->request.cluster.accelerator);
@@ -582,6 +565,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     if (reason) {
         return;
     }
+    cluster_make_racks_alike(&run->request.cluster, mesh_world(&run->plan.mesh), mapper->arena);
     take_kernel_of_date(run);
     if (is_plain_trace(row) && !strstr(row->compiled_or_fused, "full inductor")) {
         run->plan.fused = FUSED_EAGER;

@@ -31,3 +31,4 @@ bool row_has_test_loss(const RunRow *row, const Target *target);
 bool row_records_streams(const RunRow *row);
 bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan);
 void row_take_container(const RunRow *row, int head_dim, Accelerator *accelerator);
+void row_take_libraries(const RunRow *row, Accelerator *accelerator);

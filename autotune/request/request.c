@@ -269,6 +269,15 @@ Status choose_mesh(Builder *builder, Error *error) {
     return STATUS_OK;
 }
 
+static void choose_racks(Builder *builder) {
+    TuneRequest *request = builder->request;
+    const int whole = request->cluster.node.accelerators;
+    if (builder->asked->node_size == 0 && cluster_make_racks_alike(&request->cluster, request->world, builder->arena)) {
+        assume(builder, "%d accelerators of each rack's %d, so that racks are alike; --gpus-per-node %d fills them",
+               request->cluster.node.accelerators, whole, whole);
+    }
+}
+
 static Status choose_world(Builder *builder, Error *error) {
     const Asked *asked = builder->asked;
     builder->request->world =
@@ -298,6 +307,7 @@ Status request_resolve(Asked *asked, const RequestDefaults *defaults, Arena *are
     TRY(find_model(&builder, error));
     TRY(find_cluster(&builder, error));
     TRY(defaults->single_plan ? STATUS_OK : choose_world(&builder, error));
+    choose_racks(&builder);
     TRY(find_handicaps(&builder, error));
     TRY(find_target(&builder, error));
     find_lanes(&builder);

@@ -247,6 +247,10 @@ const char *const *cluster_names(int *count);
 // change below node or fabric drops the measured curves that it would contradict, one of GEMM rates the timed products.
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error);
 
+// Where a world takes parts of domains of several machines (NVL72), the same part of each: 64 of 72 for 256 ranks.
+// Changes node.accelerators, node.hosts and fabric.nics; false = nothing had to change.
+bool cluster_make_racks_alike(ClusterProfile *profile, int world, Arena *arena);
+
 // The row of a path such as "price_usd_per_accelerator_hour"; NULL = none.
 const Provenance *cluster_provenance(const ClusterProfile *profile, const char *path);
 

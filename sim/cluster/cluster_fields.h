@@ -57,6 +57,9 @@ void cluster_order(ClusterProfile *profile);
 double cluster_slot_value(const ClusterSlot *slot);
 void cluster_slot_store(const ClusterSlot *slot, double value);
 
+// Stores a number of that path with its source and grade; nothing is checked or dropped.
+void cluster_put(ClusterProfile *profile, const char *path, double value, const Provenance *origin, Arena *arena);
+
 // Checks across fields: sustained within peak, a fabric that is whole or absent (cluster_check.c).
 Status cluster_check(const ClusterProfile *profile, Error *error);
 

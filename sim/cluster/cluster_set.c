@@ -93,6 +93,15 @@ static void provenance_replace(ClusterProfile *profile, int index, const Provena
     profile->provenance = rows;
 }
 
+void cluster_put(ClusterProfile *profile, const char *path, double value, const Provenance *origin, Arena *arena) {
+    const ClusterSlots slots = cluster_slots(profile, cluster_dtypes(profile), arena);
+    const int index = slot_find(&slots, path);
+    const Provenance row = {
+        .path = slots.rows[index].path, .value = value, .source = origin->source, .grade = origin->grade};
+    cluster_slot_store(&slots.rows[index], value);
+    provenance_replace(profile, index, &row, arena);
+}
+
 // Keeps the curves of groups inside one node unless everything goes.
 static void curves_drop(ClusterProfile *profile, bool all, Arena *arena) {
     const int products = cluster_product_rows(profile);

@@ -26,13 +26,19 @@ static double network_bytes_per_s(const ClusterProfile *profile, const GroupPlac
     return collective_fabric_bytes_per_s(profile, group) * fmin(1, efficiency / fabric->efficiency);
 }
 
+// Those wait the longest whose node has the fewest of the group: most of what they send leaves it.
+static int fewest_on_node(const GroupPlacement *group) {
+    return group->nodes == 1 ? group->size : (group->size - group->per_node) / (group->nodes - 1);
+}
+
 static CollectiveCost exchange_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
                                     double payload_bytes) {
     const Node *node = &profile->node;
     const Fabric *fabric = &profile->fabric;
     const NodeLinks links = collective_node_links(profile, group);
     const double part = payload_bytes / group->size;
-    const int inside = group->per_node - 1, outside = group->size - group->per_node;
+    const int inside = group->per_node - 1;
+    const int outside = group->size - fewest_on_node(group);
     const bool merged = group->merged > 0;
     const double spread = merged ? payload_bytes / group->per_node : part;  // of each on the node, over its links
     const double link_bytes_per_s = links.p2p.bandwidth_bytes_per_s * (merged ? merged_efficiency : 1);

@@ -61,6 +61,16 @@ Test(request, nodes_count_accelerators_of_the_cluster) {
     cr_assert_eq(request.world, 32);
 }
 
+Test(request, racks_are_alike_unless_their_size_is_said) {
+    Asked asked = {.model = "7b", .world = 256, .cluster = "gb200-nvl72"};
+    cr_assert_eq(request_resolve(&asked, &searched, &arena, &request, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(request.cluster.node.accelerators, 64);
+    cr_assert(says("64 accelerators of each rack's 72"));
+    asked = (Asked){.model = "7b", .world = 256, .cluster = "gb200-nvl72", .node_size = 72};
+    cr_assert_eq(request_resolve(&asked, &searched, &arena, &request, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(request.cluster.node.accelerators, 72);
+}
+
 Test(request, an_error_is_about_the_part_that_it_names) {
     const char *const changes[] = {"node.gpus=4", "no.such=1"};
     cr_assert_eq(refused((Asked){.model = "no such model", .world = 8}, &searched), ASKED_MODEL);

@@ -265,3 +265,22 @@ Test(cluster, the_hash_sees_every_number_but_not_the_words) {
     profile.node.symmetric_ctas = 4;  // a what-if
     cr_assert_neq(hash_of_cluster(&profile), before);
 }
+
+// 256 = 4 x 64 and 96 = 2 x 48 of machines of 4; 144 = 2 x 72; 148 = 4 x 37 is no number of machines for fewer than 37.
+Test(cluster, racks_of_a_job_are_alike) {
+    const int worlds[] = {64, 72, 96, 144, 148, 256, 5120}, ranks[] = {72, 72, 48, 72, 72, 64, 64};
+    for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
+        ClusterProfile profile = find("gb200-nvl72");
+        cr_expect_eq(cluster_make_racks_alike(&profile, worlds[i], &arena), ranks[i] < 72);
+        cr_expect_eq(profile.node.accelerators, ranks[i], "%d: %d", worlds[i], profile.node.accelerators);
+        cr_expect_eq(profile.node.hosts, ranks[i] / 4);
+        cr_expect_eq(profile.fabric.nics, ranks[i]);
+        cr_expect_eq(cluster_provenance(&profile, "node.accelerators")->value, ranks[i]);
+    }
+}
+
+Test(cluster, nodes_of_one_machine_are_filled) {
+    ClusterProfile profile = find("dgx-h100");
+    cr_assert_not(cluster_make_racks_alike(&profile, 12, &arena));
+    cr_assert_eq(profile.node.accelerators, 8);
+}

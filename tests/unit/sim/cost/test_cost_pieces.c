@@ -268,6 +268,9 @@ Test(cost, all_to_alls_between_nodes_wait_for_the_cards) {
     cr_expect_float_eq(cost.nic_s, 0.8e-3, 1e-9);
     cr_expect_float_eq(cost.wire_bytes, 7e6, 1);
     cr_expect_geq(cost.seconds, 0.8e-3);
+    // Four ranks and two: each of the two sends four parts to the other node.
+    const GroupPlacement uneven = {6, 2, 4, 1, 6, 0};
+    cr_expect_float_eq(cost_collective(&round, COLLECTIVE_ALL_TO_ALL, &uneven, 6e6, NULL).nic_s, 0.8e-3, 1e-9);
 }
 
 Test(cost, single_node_profile_holds_the_whole_world) {
