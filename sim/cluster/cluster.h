@@ -65,7 +65,7 @@ typedef struct Accelerator {
     double power_w;          // cap that the rates belong to; 0 = unknown
     double chip_spread;      // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
     double fp8_exact_share;  // rate of fp8 GEMMs with full-precision accumulation, relative to the others
-    double fp8_exact_share_cuda_13;  // by the cuBLAS of CUDA 13, scales per tensor; 0 = the same
+    double fp8_exact_share_cuda_13;  // by the cuBLAS of CUDA 13; 0 = the same
     double sharded_gemm_share;       // GEMM rate under full sharding's gathers, relative to other GEMMs
     double grouped_ramp_rows;        // rows per group at which a grouped GEMM runs at half rate; 0 = by its tiles
     int sm_count;
@@ -248,7 +248,8 @@ const char *const *cluster_names(int *count);
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error);
 
 // Where a world takes parts of domains of several machines (NVL72), the same part of each: 64 of 72 for 256 ranks.
-// Changes node.accelerators, node.hosts and fabric.nics; false = nothing had to change.
+// Changes node.accelerators, node.hosts and fabric.nics; false = nothing had to change, or the user said how large they
+// are.
 bool cluster_make_racks_alike(ClusterProfile *profile, int world, Arena *arena);
 
 // The row of a path such as "price_usd_per_accelerator_hour"; NULL = none.

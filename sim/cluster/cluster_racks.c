@@ -4,24 +4,35 @@
 
 #include "sim/cluster/cluster_fields.h"
 
-// Of the fewest racks that can be alike, and at most twice as many as are needed; whole racks where none are.
-static int ranks_of_rack(const Node *node, int world) {
+static bool is_whole(const ClusterProfile *profile, int ranks) {
+    const Node *node = &profile->node;
     const int machine = node->accelerators / node->hosts;
-    const int fewest = (world + node->accelerators - 1) / node->accelerators;
+    return ranks % machine == 0 && profile->fabric.nics * ranks % node->accelerators == 0;
+}
+
+// Of the fewest racks that can be alike, and at most twice as many as are needed; whole racks where none are.
+static int ranks_of_rack(const ClusterProfile *profile, int world) {
+    const int whole = profile->node.accelerators, fewest = (world + whole - 1) / whole;
     for (int racks = fewest; racks <= 2 * fewest; racks++) {
-        if (world % racks == 0 && world / racks % machine == 0) {
+        if (world % racks == 0 && is_whole(profile, world / racks)) {
             return world / racks;
         }
     }
-    return node->accelerators;
+    return whole;
+}
+
+static bool is_asked(const ClusterProfile *profile) {
+    const Provenance *ranks = cluster_provenance(profile, "node.accelerators");
+    const Provenance *hosts = cluster_provenance(profile, "node.hosts");
+    return (ranks && ranks->grade == GRADE_USER) || (hosts && hosts->grade == GRADE_USER);
 }
 
 bool cluster_make_racks_alike(ClusterProfile *profile, int world, Arena *arena) {
     const Node *node = &profile->node;
-    if (node->hosts == 1 || profile->fabric.nics == 0 || world <= node->accelerators) {
+    if (node->hosts == 1 || profile->fabric.nics == 0 || world <= node->accelerators || is_asked(profile)) {
         return false;
     }
-    const int whole = node->accelerators, ranks = ranks_of_rack(node, world);
+    const int whole = node->accelerators, ranks = ranks_of_rack(profile, world);
     const struct {
         const char *path;
         int value;

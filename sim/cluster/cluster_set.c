@@ -178,5 +178,9 @@ Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena
     if (speaks_of_products(slot->path)) {
         cluster_products_drop(profile);
     }
+    // Of whatever library the framework has.
+    if (strcmp(slot->path, "accelerator.fp8_exact_share") == 0 && profile->accelerator.fp8_exact_share_cuda_13 > 0) {
+        cluster_put(profile, "accelerator.fp8_exact_share_cuda_13", value, &row, arena);
+    }
     return STATUS_OK;
 }

@@ -19,16 +19,24 @@ static bool exchange_applicable(const ClusterProfile *profile, CollectiveKind ki
     return kind == COLLECTIVE_ALL_TO_ALL && (group->nodes == 1 || profile->fabric.nics > 0);
 }
 
-// Of the group's ranks on a node together.
-static double network_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group) {
+// Of so many of the group's ranks on a node together.
+static double network_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group, int ranks) {
     const Fabric *fabric = &profile->fabric;
     const double efficiency = fabric->exchange_efficiency > 0 ? fabric->exchange_efficiency : usual_efficiency;
-    return collective_fabric_bytes_per_s(profile, group) * fmin(1, efficiency / fabric->efficiency);
+    GroupPlacement of_node = *group;
+    of_node.per_node = ranks;
+    return collective_fabric_bytes_per_s(profile, &of_node) * fmin(1, efficiency / fabric->efficiency);
 }
 
-// Those wait the longest whose node has the fewest of the group: most of what they send leaves it.
+// What leaves a node with so many of the group, a part for each rank elsewhere.
+static double leaving_s(const ClusterProfile *profile, const GroupPlacement *group, int ranks, double part_bytes) {
+    return part_bytes * ranks * (group->size - ranks) / network_bytes_per_s(profile, group, ranks);
+}
+
+// The group fills nodes one after another; the last one has what is left.
 static int fewest_on_node(const GroupPlacement *group) {
-    return group->nodes == 1 ? group->size : (group->size - group->per_node) / (group->nodes - 1);
+    const int left = group->size - (group->nodes - 1) * group->per_node;
+    return left > 1 ? left : 1;
 }
 
 static CollectiveCost exchange_cost(const ClusterProfile *profile, CollectiveKind kind, const GroupPlacement *group,
@@ -37,8 +45,7 @@ static CollectiveCost exchange_cost(const ClusterProfile *profile, CollectiveKin
     const Fabric *fabric = &profile->fabric;
     const NodeLinks links = collective_node_links(profile, group);
     const double part = payload_bytes / group->size;
-    const int inside = group->per_node - 1;
-    const int outside = group->size - fewest_on_node(group);
+    const int inside = group->per_node - 1, outside = group->size - group->per_node;
     const bool merged = group->merged > 0;
     const double spread = merged ? payload_bytes / group->per_node : part;  // of each on the node, over its links
     const double link_bytes_per_s = links.p2p.bandwidth_bytes_per_s * (merged ? merged_efficiency : 1);
@@ -49,12 +56,13 @@ static CollectiveCost exchange_cost(const ClusterProfile *profile, CollectiveKin
         return cost;
     }
     const double as_one = merged ? group->merged : 1;
-    const double leaving = part * outside * group->per_node / as_one;  // a node
     const double peer_s = fabric->exchange_peer_s > 0 ? fabric->exchange_peer_s : usual_peer_s;
     const int peers = merged ? group->nodes - 1 : outside;
     const double start_s =
         fabric->p2p_latency_s + peer_s * peers + collective_tiers_latency_s(profile, group, collective_one_hop, kind);
-    cost.nic_s = leaving / network_bytes_per_s(profile, group);
+    // Ranks of the emptiest node send most of their parts away, those of the fullest share its cards.
+    cost.nic_s = fmax(leaving_s(profile, group, group->per_node, part / as_one),
+                      leaving_s(profile, group, fewest_on_node(group), part / as_one));
     cost.uplink_s = collective_tiers_exchange_s(profile, group, part / as_one);
     const double network_s = smooth_max(cost.nic_s, cost.uplink_s);
     cost.seconds = collective_curve_s(start_s, fmax(network_s, cost.link_s), &fabric->p2p);

@@ -69,6 +69,10 @@ Test(request, racks_are_alike_unless_their_size_is_said) {
     asked = (Asked){.model = "7b", .world = 256, .cluster = "gb200-nvl72", .node_size = 72};
     cr_assert_eq(request_resolve(&asked, &searched, &arena, &request, &error), STATUS_OK, "%s", error.message);
     cr_assert_eq(request.cluster.node.accelerators, 72);
+    const char *const changes[] = {"node.gpus=72"};
+    asked = (Asked){.model = "7b", .world = 256, .cluster = "gb200-nvl72", .changes = changes, .change_count = 1};
+    cr_assert_eq(request_resolve(&asked, &searched, &arena, &request, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(request.cluster.node.accelerators, 72);
 }
 
 Test(request, an_error_is_about_the_part_that_it_names) {

@@ -178,6 +178,11 @@ Test(cluster_set, a_dtype_that_the_machine_lacks_cannot_be_set) {
     cr_assert_eq(cluster_set(&profile, "accelerator.gemm.fp8.peak_flop_per_s=1e15", &arena, &error), STATUS_USAGE);
 }
 
+Test(cluster_set, a_share_of_exact_sums_is_of_both_libraries) {
+    cr_assert_eq(cluster_set(&profile, "accelerator.fp8_exact_share=0.5", &arena, &error), STATUS_OK);
+    cr_assert_float_eq(profile.accelerator.fp8_exact_share_cuda_13, 0.5, 1e-12);
+}
+
 Test(cluster_set, a_machine_without_cards_has_no_gigabits_to_share) {
     cr_assert_eq(cluster_find("local-cpu", &arena, &profile, &error), STATUS_OK);
     check_refused("fabric.node_gbps=100",

@@ -271,6 +271,9 @@ Test(cost, all_to_alls_between_nodes_wait_for_the_cards) {
     // Four ranks and two: each of the two sends four parts to the other node.
     const GroupPlacement uneven = {6, 2, 4, 1, 6, 0};
     cr_expect_float_eq(cost_collective(&round, COLLECTIVE_ALL_TO_ALL, &uneven, 6e6, NULL).nic_s, 0.8e-3, 1e-9);
+    // Four, four and two: each of the two sends eight.
+    const GroupPlacement three = {10, 3, 4, 1, 10, 0};
+    cr_expect_float_eq(cost_collective(&round, COLLECTIVE_ALL_TO_ALL, &three, 10e6, NULL).nic_s, 1.6e-3, 1e-9);
 }
 
 Test(cost, single_node_profile_holds_the_whole_world) {
