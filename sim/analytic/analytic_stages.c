@@ -207,8 +207,10 @@ static Message message_to_next(const Analytic *analytic, const TrainPlan *plan, 
                        .payload_bytes = elements * dtype_bytes(dtype) / (split ? plan->mesh.size[AXIS_TP] : 1)};
     const TaskCost cost = cost_task(&analytic->cost, &program, &task);
     const double links = analytic->slow.links;
+    const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);  // no link's
     const double whole_s = cost.seconds + gather_s(analytic, plan, (double)elements * dtype_bytes(dtype));
-    return (Message){whole_s * links, cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0};
+    return (Message){(whole_s - sleep_s) * links + sleep_s,
+                     cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0};
 }
 
 // On average: boundaries inside of nodes are alike, and so are those between nodes.

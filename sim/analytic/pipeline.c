@@ -195,7 +195,8 @@ static void run_stopping(PipelineOrder *order, const PipelineWork *works, int32_
     }
 }
 
-// Either way, where a stage that sends does nothing until its message has gone, and its receiver may have slept before.
+// Whether hosts stop or not, where a stage that sends does nothing until its message has gone, or its receiver slept
+// before. The two others are this without either, in what most searches run.
 static void run_held(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                      const PipelineTimes *times, bool stops) {
     for (int32_t at = from; at < end; at++) {
@@ -232,10 +233,14 @@ static bool stops(const PipelineTimes *times) {
     return times->device_share >= 1;
 }
 
+static bool stages_wait(const PipelineTimes *times) {
+    return times->held_s > 0 || times->sleep_s > 0;
+}
+
 // Of these works, with what the order has done before them; when the last stage ends.
 static double run_works(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                         const PipelineTimes *times) {
-    if (times->held_s > 0) {
+    if (stages_wait(times)) {
         run_held(order, works, from, end, times, stops(times));
     } else if (stops(times)) {
         run_stopping(order, works, from, end, times);
@@ -269,7 +274,7 @@ static void begin_run(PipelineOrder *order, const PipelineTimes *times) {
             order->work_s[at] = times->part_s[part] * share[work];
             order->device_s[at] = order->work_s[at] * times->device_share + waits_s[work];
         }
-        if (times->held_s > 0) {
+        if (stages_wait(times)) {
             add_waits(order, part, times);
         }
     }

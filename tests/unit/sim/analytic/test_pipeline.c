@@ -62,6 +62,21 @@ Test(pipeline, groups_of_micro_steps_go_on_at_their_pace) {
     }
 }
 
+// By hand, two micro-steps of two stages: forward 1 and backward 2 each. The first stage sends from 1 to 1.5 and starts
+// its second forward then; the second one receives, works from 1.5 to 4.5, sends to 5 and has the second until 8, whose
+// gradient is there at 8.5 and done at 10.5. Without waiting the second stage starts at 4.5 and all ends at 10.
+Test(pipeline, a_sender_waits_until_its_message_has_gone) {
+    static const double part_s[] = {3, 3};
+    Arena arena = {0};
+    PipelineOrders known = {.arena = &arena};
+    const PipelineShape shape = {schedule_find("1f1b"), 2, 1, 2, 0};
+    PipelineTimes times = {.part_s = part_s, .forward_share = 1.0 / 3, .device_share = 1, .message_s = 0.5};
+    cr_expect_float_eq(pipeline_span_s(&known, &shape, &times), 10, 1e-12);
+    times.held_s = 0.5;
+    cr_expect_float_eq(pipeline_span_s(&known, &shape, &times), 10.5, 1e-12);
+    arena_free(&arena);
+}
+
 // By hand: a message goes when both of its hosts are there, and takes both of them the sleep.
 Test(pipeline, hosts_that_sleep_at_messages_keep_both_stages) {
     static const double part_s[] = {3, 3};  // forward 1, backward 2
