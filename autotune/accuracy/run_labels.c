@@ -80,7 +80,7 @@ bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainP
 static const char new_cudnn_since[] = "2026-01-07", old_cudnn[] = "-913";
 
 // PyTorch's containers have CUDA 13 since 25.08, Megatron-Bridge's since it is built on 25.09 (2550d8a5a; v0.2.0, of
-// its 25.11). Of MLPerf 5.1 (2025-10) Cisco's on H100 is on 25.01.
+// its 25.11), which is taken for all. Of MLPerf 5.1 (2025-10) Cisco's on H100 is on 25.01.
 static const char cuda_13_since[] = "2025-10-27";
 
 static bool ran_before(const RunRow *row, const char *date) {
@@ -106,7 +106,10 @@ void row_take_container(const RunRow *row, int head_dim, Accelerator *accelerato
         char *end = strstr(old.kernel, old_cudnn);
         if (end && old.head_dim == head_dim) {
             *end = '\0';
-            accelerator->attention[attention_rate(accelerator, old.kernel, head_dim) - accelerator->attention] = old;
+            const AttentionRate *now = attention_rate(accelerator, old.kernel, head_dim);
+            if (now && now->head_dim == head_dim && strcmp(now->kernel, old.kernel) == 0) {
+                accelerator->attention[now - accelerator->attention] = old;
+            }
         }
     }
 }

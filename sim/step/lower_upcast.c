@@ -1,9 +1,9 @@
-// Packed weights as TRL before 0.25 prepared them: peft's prepare_model_for_kbit_training (peft 0.13, utils/other.py)
-// turns all that is not packed to fp32, then peft_module_casting_to_bf16 (TRL 0.12) embedding and head back to bf16. A
-// norm with fp32 weights writes fp32, a packed linear layer casts what it reads to the working dtype and its result
-// back (bitsandbytes 0.43, nn/modules.py: Linear4bit.forward): the stream between layers, their gradients and all that
-// is elementwise are fp32. Attention casts queries, keys and values (transformers 4.45, modeling_llama.py), and its
-// results and the layer that reads them stay as they are. FSDP's sharded weights are not prepared (sft_trainer.py:
+// Packed weights as TRL before 0.25 prepared them: peft's prepare_model_for_kbit_training (utils/other.py) turns all
+// that is not packed to fp32, then peft_module_casting_to_bf16 (TRL) embedding and head back to bf16.
+// A norm with fp32 weights writes fp32, a packed linear layer casts what it reads to the working dtype and its result
+// back (bitsandbytes, nn/modules.py: Linear4bit.forward): the stream between layers, their gradients and all that is
+// elementwise are fp32. Attention casts queries, keys and values (transformers, modeling_llama.py), and its results and
+// the layer that reads them stay as they are. FSDP's sharded weights are not prepared (sft_trainer.py:
 // is_sharded_qlora). The casts of a product are in its cast_bytes. Of 8-bit weights embedding and head stay in fp32:
 // not modelled, and neither are copies that live within a product.
 
@@ -71,14 +71,18 @@ void add_product_cast(const Lowering *lowering, Op *op, OpRef ref) {
     if (lowering_upcasts(lowering) && lowering->tensors[ref.tensor].dtype == DTYPE_FP32) {
         const int64_t wide = dtype_bytes(DTYPE_FP32), elements = ref.bytes / wide;
         const int64_t bytes = elements * (wide + lowering->dims.element);
+        const bool apart = lowering->plan->fused != FUSED_COMPILED;
         op->task.cast_bytes += bytes;
-        op->task.apart_elements += elements;
-        op->task.apart_bytes += bytes;
+        op->task.apart_elements += apart ? elements : 0;
+        op->task.apart_bytes += apart ? bytes : 0;
     }
 }
 
-// PyTorch's kernels take elements one by one where their operands are of two dtypes (lower_apart.c).
+// PyTorch's kernels take elements one by one where their operands are of two dtypes (lower_apart.c); compiled ones not.
 void take_elements_apart(const Lowering *lowering, Op *op) {
+    if (lowering->plan->fused == FUSED_COMPILED) {
+        return;
+    }
     int64_t elements = 0, bytes = 0;
     unsigned dtypes = 0;
     for (int i = 0; i < op->operand_count; i++) {
