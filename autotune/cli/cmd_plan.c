@@ -42,6 +42,7 @@ static Status plan_point(Cli *cli, const TuneRequest *first, int world, ScalingP
     TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
     *request = *first;
     request->world = world;
+    cluster_make_racks_alike(&request->cluster, world, &cli->arena);
     TRY(request_check(cli, request, error));
     TuneResult result;
     TRY(cli_search(cli, request, &result, error));

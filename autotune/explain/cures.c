@@ -104,6 +104,7 @@ static Status add_accelerators(Cures *cures, Error *error) {
         if (request.world > MESH_MAX_WORLD || (one_node && request.world > request.cluster.node.accelerators)) {
             break;
         }
+        cluster_make_racks_alike(&request.cluster, request.world, cures->arena);
         TRY(try_cure(cures, &request, CURE_WORLD, arena_format(cures->arena, "--world %d", request.world), &fits,
                      error));
     }

@@ -80,7 +80,8 @@ static Status change_cluster(Builder *builder, Error *error) {
             assume(builder, "cluster profile changed: %s", asked->changes[i]);
         }
     }
-    if (asked->node_size == 0 || asked->node_size == cluster->node.accelerators) {
+    const bool same = asked->node_size == cluster->node.accelerators && cluster->node.hosts == 1;
+    if (asked->node_size == 0 || same) {  // of racks it says that they are whole
         return STATUS_OK;
     }
     return cluster_set(cluster, arena_format(builder->arena, "node.gpus=%d", asked->node_size), builder->arena,
@@ -271,8 +272,8 @@ Status choose_mesh(Builder *builder, Error *error) {
 
 static void choose_racks(Builder *builder) {
     TuneRequest *request = builder->request;
-    const int whole = request->cluster.node.accelerators;
-    if (builder->asked->node_size == 0 && cluster_make_racks_alike(&request->cluster, request->world, builder->arena)) {
+    const int whole = cluster_make_racks_alike(&request->cluster, request->world, builder->arena);
+    if (whole > 0) {
         assume(builder, "%d accelerators of each rack's %d, so that racks are alike; --gpus-per-node %d fills them",
                request->cluster.node.accelerators, whole, whole);
     }

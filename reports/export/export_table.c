@@ -216,7 +216,8 @@ static const char *refuse_text(const ConfigJob *job) {
 }
 
 static void place_on_nodes(ConfigJob *job, const ClusterProfile *cluster) {
-    const int world = mesh_world(&job->plan->mesh), node = cluster->node.accelerators;
+    const int world = mesh_world(&job->plan->mesh), hosts = cluster->node.hosts > 1 ? cluster->node.hosts : 1;
+    const int node = cluster->node.accelerators / hosts;
     job->ranks_per_node = world < node ? world : node;
     job->nodes = (world + job->ranks_per_node - 1) / job->ranks_per_node;
 }

@@ -229,6 +229,7 @@ typedef struct ClusterProfile {
     const ClusterCalibration *calibration;  // NULL = not calibrated
     double price_usd_per_accelerator_hour;  // 0 = unknown
     double relative_uncertainty;            // one-sigma of step time for uncalibrated predictions on this profile
+    int whole_rack;                         // ranks, before cluster_make_racks_alike; 0 = it was not called
     const Provenance *provenance;  // one row per number in field-table order, then one per curve, one of all products
     int provenance_count;
 } ClusterProfile;
@@ -248,9 +249,9 @@ const char *const *cluster_names(int *count);
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error);
 
 // Where a world takes parts of domains of several machines (NVL72), the same part of each: 64 of 72 for 256 ranks.
-// Changes node.accelerators, node.hosts and fabric.nics; false = nothing had to change, or the user said how large they
-// are.
-bool cluster_make_racks_alike(ClusterProfile *profile, int world, Arena *arena);
+// Changes node.accelerators, node.hosts and fabric.nics, for another world anew. Returns how many a whole one has; 0 =
+// they are whole, or the user said how large they are.
+int cluster_make_racks_alike(ClusterProfile *profile, int world, Arena *arena);
 
 // The row of a path such as "price_usd_per_accelerator_hour"; NULL = none.
 const Provenance *cluster_provenance(const ClusterProfile *profile, const char *path);

@@ -4,17 +4,17 @@
 
 #include "sim/cluster/cluster_fields.h"
 
-static bool is_whole(const ClusterProfile *profile, int ranks) {
+static bool can_be(const ClusterProfile *profile, int ranks) {
     const Node *node = &profile->node;
     const int machine = node->accelerators / node->hosts;
     return ranks % machine == 0 && profile->fabric.nics * ranks % node->accelerators == 0;
 }
 
 // Of the fewest racks that can be alike, and at most twice as many as are needed; whole racks where none are.
-static int ranks_of_rack(const ClusterProfile *profile, int world) {
-    const int whole = profile->node.accelerators, fewest = (world + whole - 1) / whole;
-    for (int racks = fewest; racks <= 2 * fewest; racks++) {
-        if (world % racks == 0 && is_whole(profile, world / racks)) {
+static int ranks_of_rack(const ClusterProfile *profile, int whole, int world) {
+    const int fewest = (world + whole - 1) / whole;
+    for (int racks = fewest; racks <= 2 * fewest && world > whole; racks++) {
+        if (world % racks == 0 && can_be(profile, world / racks)) {
             return world / racks;
         }
     }
@@ -27,24 +27,25 @@ static bool is_asked(const ClusterProfile *profile) {
     return (ranks && ranks->grade == GRADE_USER) || (hosts && hosts->grade == GRADE_USER);
 }
 
-bool cluster_make_racks_alike(ClusterProfile *profile, int world, Arena *arena) {
+int cluster_make_racks_alike(ClusterProfile *profile, int world, Arena *arena) {
     const Node *node = &profile->node;
-    if (node->hosts == 1 || profile->fabric.nics == 0 || world <= node->accelerators || is_asked(profile)) {
-        return false;
+    const int now = node->accelerators, whole = profile->whole_rack > 0 ? profile->whole_rack : now;
+    if (node->hosts <= 1 || profile->fabric.nics == 0 || is_asked(profile)) {
+        return 0;
     }
-    const int whole = node->accelerators, ranks = ranks_of_rack(profile, world);
+    const int ranks = ranks_of_rack(profile, whole, world);
     const struct {
         const char *path;
         int value;
     } parts[] = {{"node.accelerators", ranks},
-                 {"node.hosts", node->hosts * ranks / whole},
-                 {"fabric.nics", profile->fabric.nics * ranks / whole}};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && ranks < whole; i++) {
-        cluster_put(
-            profile, parts[i].path, parts[i].value,
-            &(Provenance){.source = arena_format(arena, "%d of %d in each rack, so that they are alike", ranks, whole),
-                          .grade = GRADE_ESTIMATED},
-            arena);
+                 {"node.hosts", node->hosts * ranks / now},
+                 {"fabric.nics", profile->fabric.nics * ranks / now}};
+    const Provenance origin = {.source =
+                                   arena_format(arena, "%d of %d in each rack, so that they are alike", ranks, whole),
+                               .grade = GRADE_ESTIMATED};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && ranks != now; i++) {
+        cluster_put(profile, parts[i].path, parts[i].value, &origin, arena);
     }
-    return ranks < whole;
+    profile->whole_rack = whole;
+    return ranks < whole ? whole : 0;
 }

@@ -147,3 +147,12 @@ Test(cli_export, as_json_it_is_the_same_file_with_its_prediction) {
     json_decref(root);
     program_run_free(&file);
 }
+
+Test(cli_export, a_rack_is_as_many_nodes_as_it_has_machines) {
+    ProgramRun run = CLI("export", "--as", "sbatch", "--mesh", "dp_shard=16,tp=8", "--model", "70b", "--cluster",
+                         "gb200-nvl72", "--target", "megatron", "--micro-batch", "1", "--grad-accum", "1");
+    cr_assert_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_not_null(strstr(run.out, "#SBATCH --nodes=32\n"), "%s", run.out);
+    cr_expect_not_null(strstr(run.out, "#SBATCH --gpus-per-node=4\n"), "%s", run.out);
+    program_run_free(&run);
+}

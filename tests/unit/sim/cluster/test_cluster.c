@@ -271,11 +271,22 @@ Test(cluster, racks_of_a_job_are_alike) {
     const int worlds[] = {64, 72, 96, 144, 148, 256, 5120}, ranks[] = {72, 72, 48, 72, 72, 64, 64};
     for (size_t i = 0; i < sizeof worlds / sizeof worlds[0]; i++) {
         ClusterProfile profile = find("gb200-nvl72");
-        cr_expect_eq(cluster_make_racks_alike(&profile, worlds[i], &arena), ranks[i] < 72);
+        cr_expect_eq(cluster_make_racks_alike(&profile, worlds[i], &arena), ranks[i] < 72 ? 72 : 0);
         cr_expect_eq(profile.node.accelerators, ranks[i], "%d: %d", worlds[i], profile.node.accelerators);
         cr_expect_eq(profile.node.hosts, ranks[i] / 4);
         cr_expect_eq(profile.fabric.nics, ranks[i]);
         cr_expect_eq(cluster_provenance(&profile, "node.accelerators")->value, ranks[i]);
+    }
+}
+
+Test(cluster, racks_are_cut_anew_for_another_world) {
+    ClusterProfile profile = find("gb200-nvl72");
+    const int worlds[] = {96, 256, 144}, ranks[] = {48, 64, 72};
+    for (int i = 0; i < 3; i++) {
+        cluster_make_racks_alike(&profile, worlds[i], &arena);
+        cr_expect_eq(profile.node.accelerators, ranks[i]);
+        cr_expect_eq(profile.node.hosts, ranks[i] / 4);
+        cr_expect_eq(profile.fabric.nics, ranks[i]);
     }
 }
 
