@@ -14,6 +14,7 @@
 #include "exec/launch/rendezvous_address.h"
 #include "exec/launch/run.h"
 #include "exec/protocol/cores.h"
+#include "exec/protocol/link_room.h"
 #include "exec/protocol/program_words.h"
 #include "exec/protocol/result.h"
 #include "sim/base/json.h"
@@ -25,11 +26,9 @@ static const double ARRIVAL_HERE_S = 10;  // on this machine less than one
 
 // ---------------------------------------------------------------------------------------------- before
 
-enum { EXACT_BYTES = 4 };  // in addition, per byte of a bitwise run (device.h, DEVICE_SUM_BYTES)
-
 static Status room_check(const Run *run, Error *error) {
     const int64_t free_bytes = memory_available_bytes();  // if unknown, the mapping itself will tell
-    const double copies = run->request.options.bitwise ? 1 + EXACT_BYTES : 1;
+    const double copies = run->request.options.bitwise ? 1 + EXACT_SUM_BYTES : 1;
     const double needed = copies * (double)run->arena_bytes * mesh_world(&run->request.plan.mesh);
     FAIL_IF(free_bytes >= 0 && needed > (double)free_bytes, error, STATUS_INFEASIBLE,
             "the ranks need %s together, this machine has %s available", text_bytes(UNIT_BUFFER, needed),

@@ -8,7 +8,6 @@
 #include "sim/base/integer.h"
 
 enum { WORLD_ID = -1, AXES_ID = -2, LINKS_ID = -3 };  // ids no program lane uses; links: and below, by phase
-enum { SUM_BYTES = 4 };                               // device.h, DEVICE_SUM_BYTES
 static const int64_t WORLD_BYTES = 32 << 10;          // of a round of what a run is gathered with
 
 static bool same_link(Link a, Link b) {
@@ -38,7 +37,7 @@ static Status too_many(Error *error) {
 static int64_t given_bytes(const StepProgram *program, const Task *task, bool exact) {
     const bool to_each = task->kind == TASK_REDUCE_SCATTER || task->kind == TASK_ALL_TO_ALL;
     const int64_t bytes = program_collective_bytes(program, task);
-    return bytes * (to_each ? program->groups[task->group].size : 1) * (exact ? SUM_BYTES : 1);
+    return bytes * (to_each ? program->groups[task->group].size : 1) * (exact ? EXACT_SUM_BYTES : 1);
 }
 
 // Axes of size 1 join no ranks: only masks of the others.

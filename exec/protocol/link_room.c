@@ -3,7 +3,7 @@
 
 #include "exec/protocol/link_room.h"
 
-enum { LEAST_AHEAD = 2, SUM_BYTES = 4 };  // a sender may start its next message; device.h, DEVICE_SUM_BYTES
+enum { LEAST_AHEAD = 2 };  // a sender may start its next message
 
 // The messages of a stage, in issue order.
 typedef struct StageMessages {
@@ -115,7 +115,7 @@ Status link_room_find(const LinkMessages *messages, Communicator *communicators,
                 "the programs of the stages wait for messages that nobody sends");
     }
     for (int i = 0; messages->exact && i < TRANSPORT_MAX_COMMUNICATORS; i++) {
-        communicators[i].message_bytes *= SUM_BYTES;
+        communicators[i].message_bytes *= EXACT_SUM_BYTES;
         communicators[i].ahead *= 2;
     }
     return STATUS_OK;

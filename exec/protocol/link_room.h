@@ -6,6 +6,8 @@
 #include "exec/transport/transport.h"
 #include "sim/step/stages.h"
 
+enum { EXACT_SUM_BYTES = 4 };  // of a bitwise run, for each byte of floats (device.h, DEVICE_SUM_BYTES)
+
 typedef struct LinkMessages {
     const StepPrograms *programs;
     const int16_t *const *of_task;  // by stage and task: index of its link
