@@ -58,17 +58,25 @@ Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_o
     check_apart(&third, &developed);
 }
 
+static void check_errors(const Accuracy *of, double median, double p90) {
+    cr_expect_leq(of->step.median_abs, median, "%s: median %.3f", of->runs.rows->id, of->step.median_abs);
+    cr_expect_leq(of->step.p90_abs, p90, "%s: 90th percentile %.3f", of->runs.rows->id, of->step.p90_abs);
+}
+
+static void check_beats_one_mfu(const Accuracy *of) {
+    cr_expect_lt(of->step.median_abs, of->step.baseline_median_abs);
+    cr_expect_lt(of->step.p90_abs, of->step.baseline_p90_abs);
+}
+
 Test(holdout_runs, errors_stay_near_the_stated_ones) {
-    cr_expect_leq(accuracy.step.median_abs, 0.10, "median %.3f", accuracy.step.median_abs);
-    cr_expect_leq(accuracy.step.p90_abs, 0.25, "90th percentile %.3f", accuracy.step.p90_abs);
+    check_errors(&accuracy, 0.10, 0.25);
     cr_expect_geq(accuracy.step.in_interval, 0.8);
     cr_expect_leq(accuracy.memory.median_abs, 0.10, "memory %.3f", accuracy.memory.median_abs);
     cr_expect_geq(accuracy.oom.called_feasible, 0.85 * accuracy.oom.feasible_rows, "%d", accuracy.oom.called_feasible);
 }
 
 Test(holdout_runs, predictions_beat_one_constant_mfu) {
-    cr_expect_lt(accuracy.step.median_abs, accuracy.step.baseline_median_abs);
-    cr_expect_lt(accuracy.step.p90_abs, accuracy.step.baseline_p90_abs);
+    check_beats_one_mfu(&accuracy);
 }
 
 static int compare_numbers(const void *a, const void *b) {
@@ -121,15 +129,22 @@ Test(holdout_runs, tuned_stacks_of_megatron_fsdp_stay_near_their_first_score) {
     check_tuned(TUNED_FSDP, 22, 0.085, 0.13);
 }
 
-static void check_file(const char *path, int count, double median, double p90) {
+static Accuracy score(AccuracyOptions options) {
     Accuracy of;
     Error error = {0};
-    const AccuracyOptions options = {.runs_paths = (const char *const[]){path, NULL}};
     cr_assert_eq(accuracy_run(&options, NULL, &arena, &of, &error), STATUS_OK, "%s", error.message);
+    return of;
+}
+
+static Accuracy score_file(const char *path, Effort effort) {
+    return score((AccuracyOptions){.runs_paths = (const char *const[]){path, NULL}, .effort = effort});
+}
+
+static void check_file(const char *path, int count, double median, double p90) {
+    const Accuracy of = score_file(path, EFFORT_SIMULATE);
     cr_assert_geq(of.scored, count);
-    cr_expect_leq(of.step.median_abs, median, "%s: median %.3f", path, of.step.median_abs);
-    cr_expect_leq(of.step.p90_abs, p90, "%s: 90th percentile %.3f", path, of.step.p90_abs);
-    cr_expect_lt(of.step.median_abs, of.step.baseline_median_abs);
+    check_errors(&of, median, p90);
+    check_beats_one_mfu(&of);
 }
 
 // Llama 3.1 8B in small batches, CUDA graphs: the submitters that mechanisms were looked for on, and the others, which
@@ -141,13 +156,9 @@ Test(holdout_runs, submissions_to_mlperf_are_within_the_stated_errors) {
 
 // Four of our own on one H200: 4.2 and 4.9 % with the kernels that ran. One MFU is nearer to so few rows of one plan.
 Test(holdout_runs, our_runs_on_one_gpu_are_within_the_stated_errors) {
-    Accuracy of;
-    Error error = {0};
-    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "gpu.csv", NULL}};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &of, &error), STATUS_OK, "%s", error.message);
+    const Accuracy of = score_file(FOLDER "gpu.csv", EFFORT_SIMULATE);
     cr_assert_eq(of.scored, 4);
-    cr_expect_leq(of.step.median_abs, 0.05, "median %.3f", of.step.median_abs);
-    cr_expect_leq(of.step.p90_abs, 0.06, "90th percentile %.3f", of.step.p90_abs);
+    check_errors(&of, 0.05, 0.06);
     for (int i = 0; i < of.runs.count; i++) {
         cr_expect_eq(of.cases[i].plan.optimizer, OPTIMIZER_ADAMW_FUSED, "the column is read");
     }
@@ -159,21 +170,16 @@ TestSuite(fresh_runs, .fini = forget);
 // first predicted, where one MFU errs by 20.7 and 45.4; 348 runs called feasible, 269 failures infeasible. Estimated,
 // which is cheap.
 Test(fresh_runs, fresh_sources_stay_near_their_first_score) {
-    Accuracy of;
-    Error error = {0};
-    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "fresh.csv", NULL},
-                                     .oom_paths = (const char *const[]){FOLDER "fresh_oom.csv", NULL},
-                                     .groups_paths = (const char *const[]){FOLDER "fresh_groups.csv", NULL},
-                                     .effort = EFFORT_ESTIMATE};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &of, &error), STATUS_OK, "%s", error.message);
+    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh.csv", NULL},
+                                                .oom_paths = (const char *const[]){FOLDER "fresh_oom.csv", NULL},
+                                                .groups_paths = (const char *const[]){FOLDER "fresh_groups.csv", NULL},
+                                                .effort = EFFORT_ESTIMATE});
     cr_expect_eq(of.scored, 351);
     cr_expect_eq(of.oom.n, 373);
     cr_expect_eq(of.ranking.groups, 26);
     cr_expect_eq(of.ranking.unknown_ids, 0);
-    cr_expect_leq(of.step.median_abs, 0.06, "median %.3f", of.step.median_abs);
-    cr_expect_leq(of.step.p90_abs, 0.20, "90th percentile %.3f", of.step.p90_abs);
-    cr_expect_lt(of.step.median_abs, of.step.baseline_median_abs);
-    cr_expect_lt(of.step.p90_abs, of.step.baseline_p90_abs);
+    check_errors(&of, 0.06, 0.20);
+    check_beats_one_mfu(&of);
     cr_expect_leq(of.ranking.p90_regret, 1.20, "regret %.3f", of.ranking.p90_regret);
     cr_expect_geq(of.oom.called_feasible, 341, "%d", of.oom.called_feasible);      // 97 %
     cr_expect_geq(of.oom.called_infeasible, 336, "%d", of.oom.called_infeasible);  // 90 %
@@ -181,17 +187,11 @@ Test(fresh_runs, fresh_sources_stay_near_their_first_score) {
 
 // 83 of 89 rows of ten more sources: 11.7 and 27.8 % when first predicted, where one MFU errs by 20.1 and 52.0.
 Test(fresh_runs, ten_more_sources_stay_near_their_first_score) {
-    Accuracy of;
-    Error error = {0};
-    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "fresh2.csv", NULL},
-                                     .effort = EFFORT_ESTIMATE};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &of, &error), STATUS_OK, "%s", error.message);
+    const Accuracy of = score_file(FOLDER "fresh2.csv", EFFORT_ESTIMATE);
     cr_expect_eq(of.runs.count, 89);
     cr_expect_geq(of.scored, 83);
-    cr_expect_leq(of.step.median_abs, 0.11, "median %.3f", of.step.median_abs);
-    cr_expect_leq(of.step.p90_abs, 0.20, "90th percentile %.3f", of.step.p90_abs);
-    cr_expect_lt(of.step.median_abs, of.step.baseline_median_abs);
-    cr_expect_lt(of.step.p90_abs, of.step.baseline_p90_abs);
+    check_errors(&of, 0.11, 0.20);
+    check_beats_one_mfu(&of);
     cr_expect_leq(of.memory.median_abs, 0.05, "memory %.3f", of.memory.median_abs);
     cr_expect_geq(of.oom.called_feasible, 80, "%d", of.oom.called_feasible);
 }
@@ -199,31 +199,19 @@ Test(fresh_runs, ten_more_sources_stay_near_their_first_score) {
 // 46 rows of a 70B model with adapters beside fp8 and 4-bit layers: 9.8 and 25.4 % when first predicted, where one MFU
 // errs by 12.6 and 26.8.
 Test(fresh_runs, adapters_beside_fp8_layers_stay_near_their_first_score) {
-    Accuracy of;
-    Error error = {0};
-    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "fresh_lora.csv", NULL},
-                                     .effort = EFFORT_ESTIMATE};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &of, &error), STATUS_OK, "%s", error.message);
+    const Accuracy of = score_file(FOLDER "fresh_lora.csv", EFFORT_ESTIMATE);
     cr_expect_eq(of.scored, 46);
-    cr_expect_leq(of.step.median_abs, 0.08, "median %.3f", of.step.median_abs);
-    cr_expect_leq(of.step.p90_abs, 0.22, "90th percentile %.3f", of.step.p90_abs);
-    cr_expect_lt(of.step.median_abs, of.step.baseline_median_abs);
-    cr_expect_lt(of.step.p90_abs, of.step.baseline_p90_abs);
+    check_errors(&of, 0.08, 0.22);
+    check_beats_one_mfu(&of);
 }
 
 // 88 of 89 rows of ten sources and releases more: 9.3 and 25.1 % when first predicted, where one MFU errs by 12.1 and
 // 38.1.
 Test(fresh_runs, ten_sources_and_releases_stay_near_their_first_score) {
-    Accuracy of;
-    Error error = {0};
-    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "fresh3.csv", NULL},
-                                     .effort = EFFORT_ESTIMATE};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &of, &error), STATUS_OK, "%s", error.message);
+    const Accuracy of = score_file(FOLDER "fresh3.csv", EFFORT_ESTIMATE);
     cr_expect_eq(of.runs.count, 89);
     cr_expect_geq(of.scored, 88);
-    cr_expect_leq(of.step.median_abs, 0.10, "median %.3f", of.step.median_abs);
-    cr_expect_leq(of.step.p90_abs, 0.23, "90th percentile %.3f", of.step.p90_abs);
-    cr_expect_lt(of.step.median_abs, of.step.baseline_median_abs);
-    cr_expect_lt(of.step.p90_abs, of.step.baseline_p90_abs);
+    check_errors(&of, 0.10, 0.23);
+    check_beats_one_mfu(&of);
     cr_expect_geq(of.oom.called_feasible, 86, "%d", of.oom.called_feasible);
 }
