@@ -46,16 +46,15 @@ static void check_apart(const RunFile *held, const RunFile *developed) {
 }
 
 Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_on) {
-    RunFile developed, fresh, more, third;
+    const char *const fresh[] = {FOLDER "fresh.csv", FOLDER "fresh2.csv", FOLDER "fresh3.csv", FOLDER "fresh4.csv"};
+    RunFile developed, held;
     Error error = {0};
     cr_assert_eq(run_file_read(DEVELOPED "runs.csv", &arena, &developed, &error), STATUS_OK, "%s", error.message);
-    cr_assert_eq(run_file_read(FOLDER "fresh.csv", &arena, &fresh, &error), STATUS_OK, "%s", error.message);
-    cr_assert_eq(run_file_read(FOLDER "fresh2.csv", &arena, &more, &error), STATUS_OK, "%s", error.message);
     check_apart(&accuracy.runs, &developed);
-    check_apart(&fresh, &developed);
-    cr_assert_eq(run_file_read(FOLDER "fresh3.csv", &arena, &third, &error), STATUS_OK, "%s", error.message);
-    check_apart(&more, &developed);
-    check_apart(&third, &developed);
+    for (size_t i = 0; i < sizeof fresh / sizeof *fresh; i++) {
+        cr_assert_eq(run_file_read(fresh[i], &arena, &held, &error), STATUS_OK, "%s", error.message);
+        check_apart(&held, &developed);
+    }
 }
 
 static void check_errors(const Accuracy *of, double median, double p90) {
@@ -214,4 +213,14 @@ Test(fresh_runs, ten_sources_and_releases_stay_near_their_first_score) {
     check_errors(&of, 0.10, 0.23);
     check_beats_one_mfu(&of);
     cr_expect_geq(of.oom.called_feasible, 86, "%d", of.oom.called_feasible);
+}
+
+// 92 of 93 rows of eleven dense sources: 7.1 and 29.1 % when first predicted, where one MFU errs by 15.1 and 50.7.
+Test(fresh_runs, eleven_dense_sources_stay_near_their_first_score) {
+    const Accuracy of = score_file(FOLDER "fresh4.csv", EFFORT_ESTIMATE);
+    cr_expect_eq(of.runs.count, 93);
+    cr_expect_geq(of.scored, 92);
+    check_errors(&of, 0.08, 0.30);
+    check_beats_one_mfu(&of);
+    cr_expect_geq(of.oom.called_feasible, 84, "%d", of.oom.called_feasible);
 }
