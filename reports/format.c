@@ -39,21 +39,35 @@ char *format_mesh_options(const Mesh *mesh, char out[FORMAT_BYTES]) {
     return out;
 }
 
-// Tables and commands show these separately.
-static const bool has_place[PLAN_FIELD_COUNT] = {
-    [PLAN_RECOMPUTE] = true, [PLAN_RESHARD] = true, [PLAN_CP_ROTATE] = true};
+// Decided by the search along with what it tries.
+static const bool settled[PLAN_FIELD_COUNT] = {
+    [PLAN_RECOMPUTE_LAYERS] = true, [PLAN_RECOMPUTE_EVERY] = true, [PLAN_RECOMPUTE_MODULES] = true,
+    [PLAN_PP_FIRST] = true,         [PLAN_PP_LAST] = true,         [PLAN_ETP] = true};
 
-static char *unusual_choices(const Target *target, const TrainPlan *plan, const char *before, const char *between,
-                             bool options, char out[FORMAT_BYTES]) {
+// What tables, and those of the page, have columns for.
+static const uint64_t in_tables = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
+                                  PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_CP_ROTATE);
+static const uint64_t in_page = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_CP_ROTATE);
+
+// Splits by both ends are said by both numbers, 0 too.
+static bool is_unusual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
+    const bool end = id == PLAN_PP_FIRST || id == PLAN_PP_LAST, by_both = plan->pp_split > SPLIT_WEIGHTED;
+    return (plan_fields[id].searched || settled[id]) && plan_field_matters(plan, id) &&
+           (plan_get(plan, id) != target_usual(target, plan, id) || (end && by_both));
+}
+
+static char *unusual_choices(const Target *target, const TrainPlan *plan, uint64_t without, bool options,
+                             char out[FORMAT_BYTES]) {
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
         const PlanFieldId id = (PlanFieldId)i;
-        const PlanField *field = &plan_fields[id];
-        if (field->searched && !has_place[id] && plan_get(plan, id) != target_usual(target, plan, id) &&
-            used < FORMAT_BYTES) {
-            used += (size_t)snprintf(out + used, FORMAT_BYTES - used, "%s%s %s", used == 0 ? before : between,
-                                     options ? field->option.name : plan_field_key(id),
+        if (!(without & PLAN_BIT(id)) && is_unusual(target, plan, id) && used < FORMAT_BYTES) {
+            used += (size_t)snprintf(out + used, FORMAT_BYTES - used, "%s%s %s",
+                                     options     ? " --"
+                                     : used == 0 ? ""
+                                                 : ", ",
+                                     options ? plan_fields[id].option.name : plan_field_key(id),
                                      plan_value_text(id, plan_get(plan, id), VALUE_BUFFER));
         }
     }
@@ -61,11 +75,43 @@ static char *unusual_choices(const Target *target, const TrainPlan *plan, const 
 }
 
 char *format_choices(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]) {
-    return unusual_choices(target, plan, "", ", ", false, out);
+    return unusual_choices(target, plan, in_tables, false, out);
+}
+
+char *format_page_choices(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]) {
+    return unusual_choices(target, plan, in_page, true, out);
 }
 
 char *format_choice_options(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]) {
-    return unusual_choices(target, plan, " --", " --", true, out);
+    return unusual_choices(target, plan, 0, true, out);
+}
+
+static bool is_otherwise(const Target *target, const TrainPlan *from, const TrainPlan *to, PlanFieldId id) {
+    const bool apart = id == PLAN_RECOMPUTE || id == PLAN_RECOMPUTE_LAYERS || id == PLAN_RECOMPUTE_EVERY;
+    return !apart && plan_get(from, id) != plan_get(to, id) &&
+           (id == PLAN_MICRO_BATCH || is_unusual(target, from, id) || is_unusual(target, to, id));
+}
+
+char *format_changes(const Target *target, const TrainPlan *from, const TrainPlan *to, char out[FORMAT_BYTES]) {
+    char layout[FORMAT_BYTES], recompute[PLAN_RECOMPUTE_BYTES];
+    size_t used = 0;
+    out[0] = '\0';
+    if (strcmp(format_layout(&from->mesh, FORMAT_BUFFER), format_layout(&to->mesh, layout)) != 0) {
+        used += (size_t)snprintf(out, FORMAT_BYTES, "%s", layout);
+    }
+    if (strcmp(plan_recompute_text(from, RECOMPUTE_BUFFER), plan_recompute_text(to, recompute)) != 0) {
+        used += (size_t)snprintf(out + used, FORMAT_BYTES - used, "%srecompute %s", used > 0 ? ", " : "", recompute);
+    }
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        if (is_otherwise(target, from, to, id) && used < FORMAT_BYTES) {
+            const PlanField *field = &plan_fields[id];
+            used += (size_t)snprintf(out + used, FORMAT_BYTES - used, "%s%s %s", used > 0 ? ", " : "",
+                                     id == PLAN_MICRO_BATCH ? field->label : plan_field_key(id),
+                                     plan_value_text(id, plan_get(to, id), VALUE_BUFFER));
+        }
+    }
+    return out;
 }
 
 static const double near = 0.05;  // relative to the best's tokens per second

@@ -7,7 +7,7 @@
 #include "autotune/result.h"
 #include "autotune/run_record.h"
 
-enum { FORMAT_BYTES = 256 };
+enum { FORMAT_BYTES = 512 };
 #define FORMAT_BUFFER ((char[FORMAT_BYTES]){0})  // room for one text: lives as long as the block around it
 
 // "MODEL on N x CHIP (CLUSTER), for TARGET VERSION": what an answer is about.
@@ -21,9 +21,14 @@ char *format_layout(const Mesh *mesh, char out[FORMAT_BYTES]);
 char *format_mesh_options(const Mesh *mesh, char out[FORMAT_BYTES]);
 
 // "sync each": the searched choices that differ from the target's own, except those with a column of their own in every
-// table; "" if none. The same as options of the command line: " --grad-sync each".
+// table; "" if none. As options of the command line, " --grad-sync each": all of them, or those without a column in the
+// page's table of candidates.
 char *format_choices(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]);
 char *format_choice_options(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]);
+char *format_page_choices(const Target *target, const TrainPlan *plan, char out[FORMAT_BYTES]);
+
+// "micro-batch 2, reshard never": the mesh, micro-batch and searched choices of `to`, where not those of `from`.
+char *format_changes(const Target *target, const TrainPlan *from, const TrainPlan *to, char out[FORMAT_BYTES]);
 
 // Shapes that prediction alone cannot tell from the best: "3 others are within 5 %, too close to call"; "" if none. The
 // last words only where the interval of the best is that wide.

@@ -148,8 +148,9 @@ static void print_best(const TuneResult *result, FILE *out) {
     const Prediction *best = &result->entries[0], *faster = result->fastest_if_it_fits;
     char text[FORMAT_BYTES];
     format_mesh_options(&best->plan.mesh, text);
-    fprintf(out, "\n%sBest: %s%s%s\n", colour(out, COLOUR_GOOD), text,
-            format_choice_options(result->request->target, &best->plan, FORMAT_BUFFER), colour(out, COLOUR_END));
+    fprintf(out, "\n%s", colour(out, COLOUR_GOOD));
+    wrap_line(out, 6, "Best: %s%s", text, format_choice_options(result->request->target, &best->plan, FORMAT_BUFFER));
+    fprintf(out, "%s", colour(out, COLOUR_END));
     wrap_line(out, 2, "  step %s, MFU %.1f %%", format_interval(best, text), 100 * best->mfu);
     wrap_line(out, 2, "  %s", result->best_reason);
     if (*format_close_shapes(result, text)) {
@@ -157,12 +158,8 @@ static void print_best(const TuneResult *result, FILE *out) {
     }
     const double gain = faster ? faster->tokens_per_s / best->tokens_per_s - 1 : 0;
     if (gain >= LEVEL) {
-        char recompute[PLAN_RECOMPUTE_BYTES];
-        plan_recompute_text(&faster->plan, recompute);
-        format_layout(&faster->plan.mesh, text);
-        const bool same = strcmp(plan_recompute_text(&best->plan, RECOMPUTE_BUFFER), recompute) == 0;
-        wrap_line(out, 4, "  %.1f %% faster if it fits: %s, micro-batch %d%s%s, %.0f %% of the memory", 100 * gain,
-                  text, faster->plan.micro_batch, same ? "" : ", recompute ", same ? "" : recompute,
+        wrap_line(out, 4, "  %.1f %% faster if it fits: %s, %.0f %% of the memory", 100 * gain,
+                  format_changes(result->request->target, &best->plan, &faster->plan, text),
                   100 * faster->memory.reserved_bytes / result->request->memory_limit_bytes);
     }
 }

@@ -169,7 +169,7 @@ static json_t *candidate_columns(const Target *target, const Candidate *const *r
         append(columns, "reshard", json_integer(plan->zero == 3 ? (int)plan->reshard : -1));
         append(columns, "rotate", json_integer(plan->mesh.size[AXIS_CP] > 1 ? (int)plan->cp_rotate : -1));
         char more[FORMAT_BYTES];
-        format_choice_options(target, plan, more);
+        format_page_choices(target, plan, more);
         append(columns, "more", more[0] ? json_string(more + 1) : json_null());
         append(columns, "state", json_integer(candidate->state));
         append(columns, "step_s", json_known(candidate->step_s > 0, candidate->step_s));
@@ -212,6 +212,15 @@ static json_t *validation_array(const Validation *validation) {
     return array;
 }
 
+// Options of the request that hold for each of its candidates.
+static json_t *kept_options(void) {
+    json_t *options = json_pack("[ss]", "--memory-limit", "--set");
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        json_array_append_new(options, json_sprintf("--%s", plan_fields[id].option.name));
+    }
+    return options;
+}
+
 Status report_data(const HtmlReport *report, FILE *out, Error *error) {
     const TuneResult *result = report->result;
     const Candidate **ranked = rank_candidates(report);
@@ -222,7 +231,8 @@ Status report_data(const HtmlReport *report, FILE *out, Error *error) {
     json_t *shapes = shape_columns(result, &rules, &reasons);
     json_t *candidates = candidate_columns(result->request->target, ranked, count, &details, &rules, &reasons);
     json_t *root = json_pack(
-        "{s:s, s:o, s:o, s:i, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:s, s:o, s:o, s:i, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o}",
         "schema", "ndtune.report-data/1", "axes", json_strings(axis_names, AXIS_COUNT), "request",
         json_request(result->request), "entry_count", result->entry_count, "candidate_count", result->candidate_count,
         "tie_share", result->entry_count > 0 ? tie_share(result) : 0.0, "noise",
@@ -235,6 +245,7 @@ Status report_data(const HtmlReport *report, FILE *out, Error *error) {
                                            report->explanation->sensitivities.count)
                             : json_array(),
         "recompute_names", json_strings(recompute_names, RECOMPUTE_COUNT), "reshard_names",
-        json_strings(reshard_names, RESHARD_COUNT), "rotate_names", json_strings(cp_rotate_names, CP_ROTATE_COUNT));
+        json_strings(reshard_names, RESHARD_COUNT), "kept", kept_options(), "rotate_names",
+        json_strings(cp_rotate_names, CP_ROTATE_COUNT));
     return markup_json(root, out, error);
 }

@@ -8,6 +8,8 @@ page of 5,000 candidates can be used within ten seconds; how long it took is pri
 import json
 import os
 import pathlib
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -169,6 +171,11 @@ def a_mesh_opens_its_candidate(page):
     text = page.browser.run("const box = document.getElementById('candidate-detail'); return box.hidden ? '' : box.innerText")
     assert mesh.split(" ")[0] in text and "ndtune predict --mesh" in text and "Memory at the peak" in text, text
     assert "--memory-limit 70GiB" in text, text  # what the request said of every candidate
+    command = re.search("ndtune (predict --mesh .*)", text)[1]
+    one = json.loads(subprocess.run([page.ndtune, *shlex.split(command), "--format", "json"], capture_output=True).stdout)
+    step = page.browser.run("const tr = document.querySelector('#table-candidates tbody tr:first-child');"
+                            "return window.ndtune.rows.find((row) => row.index === Number(tr.dataset.candidate)).detail.step_time_s")
+    assert abs(one["step_time_s"] - step) < 1e-9 * step, (command, one["step_time_s"], step)
     meters = page.browser.run("return document.querySelectorAll('#candidate-detail meter').length")
     assert meters > 4, meters
 

@@ -236,9 +236,6 @@
     }
     const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'";
 
-    // Options of the request that hold for each of its candidates.
-    const kept = ['--zero', '--attention', '--fused', '--fp8-recipe', '--reduce-dtype', '--master-weights', '--tp-overlap', '--memory-limit', '--set'];
-
     function command(row) {
         const words = ['ndtune predict --mesh', row.mesh.split(' by ')[0]];
         if (row.mesh.includes(' by ')) { words.push('--rank-order', row.mesh.split(' by ')[1]); }
@@ -248,7 +245,9 @@
         if (row.reshard !== '–') { words.push('--reshard', row.reshard); }
         if (row.rotate !== '–') { words.push('--cp-rotate', row.rotate); }
         if (row.more) { words.push(row.more); }
-        kept.forEach((option) => said(option).forEach((value) => words.push(option, value)));
+        const line = words.join(' ') + ' ';
+        data.kept.filter((option) => !line.includes(' ' + option + ' '))
+            .forEach((option) => said(option).forEach((value) => words.push(option, value)));
         return words.join(' ');
     }
 

@@ -111,6 +111,80 @@ Test(table, what_cp_and_tp_gain_and_who_leaves_a_margin_is_said) {
     free(text);
 }
 
+// ---- choices besides the mesh
+
+static const TrainPlan *choosing(TrainPlan plan) {
+    static TrainPlan kept;
+    kept = plan;
+    plan_canonical(&kept);
+    return &kept;
+}
+
+static const Target *target_named(const char *name) {
+    const Target *target = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find(name, &target, &error), STATUS_OK);
+    return target;
+}
+
+Test(choices, the_options_of_a_plan_are_all_that_the_search_chose) {
+    const TrainPlan *plan = choosing((TrainPlan){.mesh = {.size = SIZES(1, 8, 1, 1)},
+                                                 .seq = 4096,
+                                                 .micro_batch = 1,
+                                                 .grad_accum = 1,
+                                                 .zero = 3,
+                                                 .reshard = RESHARD_NEVER,
+                                                 .recompute = RECOMPUTE_FULL,
+                                                 .precision = DTYPE_BF16,
+                                                 .recompute_layers = 4});
+    const Target *target = target_named("ndtune");
+    cr_expect_str_eq(format_choice_options(target, plan, FORMAT_BUFFER),
+                     " --reshard never --recompute full --recompute-layers 4");
+    cr_expect_str_eq(format_page_choices(target, plan, FORMAT_BUFFER), " --recompute-layers 4");
+    cr_expect_str_eq(format_choices(target, plan, FORMAT_BUFFER), "");
+}
+
+Test(choices, a_split_by_both_ends_says_both_and_what_is_recomputed_is_named) {
+    Mesh staged = {.size = SIZES(1, 1, 1, 1)};
+    staged.size[AXIS_PP] = 4;
+    const TrainPlan *plan = choosing((TrainPlan){.mesh = staged,
+                                                 .seq = 4096,
+                                                 .micro_batch = 1,
+                                                 .grad_accum = 8,
+                                                 .zero = 1,
+                                                 .recompute = RECOMPUTE_SELECTIVE,
+                                                 .precision = DTYPE_BF16,
+                                                 .attention = ATTENTION_CUDNN,
+                                                 .fused = FUSED_FUSED,
+                                                 .recompute_modules = 1,
+                                                 .pp_schedule = PP_1F1B,
+                                                 .virtual_stages = 1,
+                                                 .pp_split = SPLIT_CHUNKS,
+                                                 .pp_first = 2});
+    char text[FORMAT_BYTES];
+    format_choices(target_named("megatron"), plan, text);
+    SAYS(text, "recompute_modules core-attn");
+    SAYS(text, "pp_split chunks, pp_first 2, pp_last 0");
+}
+
+Test(choices, what_is_faster_says_in_what_it_differs) {
+    TrainPlan from = {.mesh = {.size = SIZES(1, 8, 1, 1)},
+                      .seq = 4096,
+                      .micro_batch = 8,
+                      .grad_accum = 1,
+                      .zero = 3,
+                      .recompute = RECOMPUTE_FULL,
+                      .precision = DTYPE_BF16};
+    TrainPlan to = from;
+    to.reshard = RESHARD_NEVER;
+    cr_expect_str_eq(format_changes(target_named("accelerate"), &from, &to, FORMAT_BUFFER), "reshard never");
+    to.mesh = (Mesh){.size = SIZES(1, 4, 1, 2)};
+    to.micro_batch = 4;
+    to.recompute = RECOMPUTE_NONE;
+    cr_expect_str_eq(format_changes(target_named("accelerate"), &from, &to, FORMAT_BUFFER),
+                     "dp_shard=4,tp=2, recompute none, micro-batch 4, reshard never");
+}
+
 static Status print_grid(int width, FILE *out, Error *error) {
     static const GridColumn columns[] = {{"mesh", false}, {"rotate", false}, {"memory", true}};
     Grid *grid = grid_new(columns, 3);
