@@ -51,18 +51,31 @@ Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, 
     return STATUS_OK;
 }
 
+// Of the shape that asks least of a framework, plain sharding: what refuses it refuses the job. A batch comes before
+// that, which is changed more easily than a model.
+static const Rejection *strongest_rejection(const TuneResult *result) {
+    const Rejection *strongest = &result->rejected[0];
+    for (int i = 0; i < result->rejected_count; i++) {
+        const Rejection *rejection = &result->rejected[i];
+        if (strcmp(rejection->rule, "batch") == 0) {
+            return rejection;
+        }
+        if (rejection->plan.mesh.size[AXIS_DP_SHARD] > strongest->plan.mesh.size[AXIS_DP_SHARD]) {
+            strongest = rejection;
+        }
+    }
+    return strongest;
+}
+
 // The reason of the shape that came closest to being possible, memory before the other rules.
 Status cli_nothing_feasible(const TuneResult *result, Error *error) {
-    const Rejection *strongest = &result->rejected[0];
+    const Rejection *strongest = strongest_rejection(result);
     const Candidate *nearest = NULL;
     for (int i = 0; i < result->candidate_count; i++) {
         const Candidate *candidate = &result->candidates[i];
         if (candidate->reserved_bytes > 0 && (!nearest || candidate->reserved_bytes < nearest->reserved_bytes)) {
             nearest = candidate;
         }
-    }
-    for (int i = result->rejected_count - 1; i >= 0; i--) {  // a batch is changed more easily than a model
-        strongest = strcmp(result->rejected[i].rule, "batch") == 0 ? &result->rejected[i] : strongest;
     }
     FAIL_IF(result->search.shapes == 1, error, STATUS_INFEASIBLE, "the only shape, %s, cannot run: %s",
             mesh_short_text(nearest ? &nearest->plan.mesh : &strongest->plan.mesh, MESH_BUFFER),

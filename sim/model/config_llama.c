@@ -72,6 +72,9 @@ static Status read_heads(const Config *config, const LlamaDefaults *defaults, Er
         return config_int_or(config, "head_dim", CONFIG_MAX_WIDTH, defaults->head_dim, &model->head_dim, error);
     }
     if (model->hidden % model->heads != 0) {  // no default exists: the file must say
+        JSON_FAIL_IF(!json_object_get(config->json.object, "head_dim"), &config->json, "hidden_size", error,
+                     "%d is no multiple of num_attention_heads %d, and the file has no head_dim", model->hidden,
+                     model->heads);
         return config_int(config, "head_dim", CONFIG_MAX_WIDTH, &model->head_dim, error);
     }
     return config_int_or(config, "head_dim", CONFIG_MAX_WIDTH, model->hidden / model->heads, &model->head_dim, error);

@@ -23,6 +23,11 @@ static const ConfigType types[] = {
 
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
+static bool has_more_than_text(const Config *config) {
+    return json_is_object(json_object_get(config->json.object, "vision_config")) ||
+           json_is_object(json_object_get(config->json.object, "audio_config"));
+}
+
 static Status find_type(const Config *config, const ConfigType **found, Error *error) {
     const char *type = NULL;
     const char *names[TYPE_COUNT];
@@ -36,6 +41,10 @@ static Status find_type(const Config *config, const ConfigType **found, Error *e
         names[i] = types[i].type;
         list = arena_format(config->arena, "%s%s%s", list, i == 0 ? "" : ", ", names[i]);
     }
+    JSON_FAIL_IF(has_more_than_text(config), &config->json, "model_type", error,
+                 "\"%.64s\" is a model that sees or hears, which is not predicted yet; its language model is, by a "
+                 "config.json of its keys alone (text_config, where the file has one)",
+                 type);
     const Status status =
         json_error(&config->json, "model_type", error, "\"%.64s\" is not supported; supported: %s", type, list);
     const char *nearest = text_nearest(type, names, TYPE_COUNT);

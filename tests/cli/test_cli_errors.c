@@ -58,6 +58,7 @@ static const Refusal refusals[] = {
     {{"predict", "--model", "7b", "--mesh", "dp_shard=0"}, 1, "dp_shard"},
     {{"predict", "--model", "7b", "--mesh", "dp_shard=8,cp=3"}, 2, "seq=4096 cannot be cut"},
     {{"--world", "4", "--model", "7b", "--memory-limit", "10GiB"}, 2, "none of the 10 shapes can run"},
+    {{"--world", "8", "--model", "gpt-oss-20b", "--finetune", "qlora"}, 2, "dp_shard=8: the experts"},
     {{"predict", "--model", "7b", "--mesh", "tp=3"}, 2, "tp=3 does not divide"},
     {{"--world", "8", "--model", "7b", "--rank-order", "tp,shard"}, 1, "unknown axis \"shard\""},
     {{"--world", "8", "--model", "7b", "--rank-order", "tp,cp,tp"}, 1, "tp is named twice"},

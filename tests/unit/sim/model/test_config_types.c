@@ -154,6 +154,15 @@ Test(config_types, a_default_that_does_not_fit_is_called_a_default) {
                   ": num_key_value_heads: must divide num_attention_heads 4, its default is 8");
 }
 
+Test(config_types, a_model_that_sees_is_refused_as_such_and_heads_that_do_not_divide_are_named) {
+    check_refused("{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\"},\"vision_config\":{}}",
+                  ": model_type: \"gemma3\" is a model that sees or hears, which is not predicted yet; its language "
+                  "model is, by a config.json of its keys alone (text_config, where the file has one)");
+    check_refused("{\"model_type\":\"llama\",\"hidden_size\":65,\"num_attention_heads\":4,\"num_hidden_layers\":2,"
+                  "\"intermediate_size\":128,\"vocab_size\":100}",
+                  ": hidden_size: 65 is no multiple of num_attention_heads 4, and the file has no head_dim");
+}
+
 Test(config_types, a_sliding_window_in_force_leaves_a_note) {
     check_loads("{\"model_type\":\"mistral\"," SIZES ",\"sliding_window\":1024}");
     cr_assert_not_null(strstr(model.note, "sliding window of 1024 tokens"));
