@@ -142,6 +142,25 @@ static void scale_tree(ClusterProfile *profile, const ClusterSlots *slots, doubl
     provenance_replace(profile, index, &row, arena);
 }
 
+// What else a value that is set speaks of: figures measured with the value before are void or follow it.
+static void settle_others(ClusterProfile *profile, const ClusterSlots *slots, const Provenance *row, double before,
+                          Arena *arena) {
+    if (strcmp(row->path, "fabric.nic_bytes_per_s") == 0 && before > 0) {
+        scale_tree(profile, slots, row->value / before, row->source, arena);
+    }
+    const bool of_node = strncmp(row->path, "node.", 5) == 0;
+    if (profile->curve_count > 0 && (of_node || strncmp(row->path, "fabric.", 7) == 0)) {
+        curves_drop(profile, of_node, arena);
+    }
+    if (speaks_of_products(row->path)) {
+        cluster_products_drop(profile);
+    }
+    // Whoever sets it has one library: it is no share of CUDA 12's to be scaled by what CUDA 13 gained.
+    if (strcmp(row->path, "accelerator.fp8_exact_share") == 0 && profile->accelerator.fp8_exact_share_cuda_13 > 0) {
+        cluster_put(profile, "accelerator.fp8_exact_share_cuda_13", row->value, row, arena);
+    }
+}
+
 Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena, Error *error) {
     const char *equals = strchr(assignment, '=');
     FAIL_IF(!equals || equals == assignment, error, STATUS_USAGE,
@@ -168,19 +187,6 @@ Status cluster_set(ClusterProfile *profile, const char *assignment, Arena *arena
                             .source = arena_format(arena, "set by the user: %s", assignment),
                             .grade = GRADE_USER};
     provenance_replace(profile, index, &row, arena);
-    if (strcmp(slot->path, "fabric.nic_bytes_per_s") == 0 && before > 0) {
-        scale_tree(profile, &slots, value / before, row.source, arena);
-    }
-    const bool of_node = strncmp(slot->path, "node.", 5) == 0;
-    if (profile->curve_count > 0 && (of_node || strncmp(slot->path, "fabric.", 7) == 0)) {
-        curves_drop(profile, of_node, arena);
-    }
-    if (speaks_of_products(slot->path)) {
-        cluster_products_drop(profile);
-    }
-    // Of whatever library the framework has.
-    if (strcmp(slot->path, "accelerator.fp8_exact_share") == 0 && profile->accelerator.fp8_exact_share_cuda_13 > 0) {
-        cluster_put(profile, "accelerator.fp8_exact_share_cuda_13", value, &row, arena);
-    }
+    settle_others(profile, &slots, &row, before, arena);
     return STATUS_OK;
 }

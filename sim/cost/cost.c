@@ -126,7 +126,7 @@ static bool has_block_scales(const StepProgram *program, const Task *task) {
 }
 
 // torchao (config.py: use_fast_accum) and Transformer Engine (use_split_accumulator) alike; only forward reads weights
-// as they lie.
+// as they lie. With a scale per block forward sums exactly too: all is in the rate of DTYPE_FP8_BLOCK.
 static double exact_share(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const double newer = program->target->runtime.cuda_13 ? accelerator->fp8_exact_share_cuda_13 : 0;
     const bool exact = task->dtype == DTYPE_FP8 && !task->trans_b;
