@@ -475,7 +475,7 @@ static void keep_vocabulary(Arena *arena, RunCase *run) {
 // are the runs with stages that are cited from the other table.
 static void take_code_of_first_run(Arena *arena, const RunRow *row, const Target **target) {
     const bool replaced = row_cites(row, "benchmarks_interactive.html");
-    if (replaced && row->usable == 1 && (*target)->runtime.message_host_s > 0) {
+    if (replaced && row->usable == 1 && (*target)->runtime.message_sleep_s > 0) {
         own_copy(arena, target)->runtime.stalls_from_nodes = 1;
     }
 }

@@ -293,10 +293,10 @@ bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan) {
 double message_sleep_s(const CostModel *model, const Mesh *mesh) {
     const TargetRuntime *runtime = &model->target->runtime;
     const int per_node = cost_ranks_per_node(model->profile, mesh);
-    if (runtime->message_host_s == 0) {
+    if (runtime->message_sleep_s == 0) {
         return 0;
     }
     const bool stalls = mesh_world(mesh) > (int64_t)per_node * (runtime->stalls_from_nodes - 1) ||
                         mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), per_node).nodes >= runtime->stalls_from_tp_nodes;
-    return stalls ? runtime->message_host_s : 0;
+    return stalls ? runtime->message_sleep_s : 0;
 }

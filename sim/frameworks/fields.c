@@ -9,13 +9,14 @@
     _Generic(((Target *)0)->member, bool : FIELD_BOOL, double : FIELD_REAL, const char * : FIELD_TEXT,                 \
              default : FIELD_INT)
 #define FIELD(member)                                                                                                  \
-    { #member, offsetof(Target, member), KIND(member), true, false }
-#define NEWER(member)                                                                                                  \
-    { #member, offsetof(Target, member), KIND(member), true, true }
+    { #member, offsetof(Target, member), KIND(member), true, NULL }
+#define HASHED_AS(member, word)                                                                                        \
+    { #member, offsetof(Target, member), KIND(member), true, word }
+#define NEWER(member) HASHED_AS(member, #member)
 #define AXES(member)                                                                                                   \
-    { #member, offsetof(Target, member), FIELD_AXES, true, false }  // to _Generic a mask is as a number
+    { #member, offsetof(Target, member), FIELD_AXES, true, NULL }  // to _Generic a mask is as a number
 #define WORDS(member)                                                                                                  \
-    { #member, offsetof(Target, member), KIND(member), false, false }
+    { #member, offsetof(Target, member), KIND(member), false, NULL }
 
 // Stored hashes rest on the order.
 static const TargetField fields[] = {
@@ -126,7 +127,7 @@ static const TargetField fields[] = {
     NEWER(runtime.engine_workspace_bytes),
     NEWER(activation_apart),
     NEWER(runtime.messages_stop_host),
-    NEWER(runtime.message_host_s),
+    HASHED_AS(runtime.message_sleep_s, "runtime.message_host_s"),
     NEWER(runtime.launches_wait),
     NEWER(runtime.fp8_one_layout),
     NEWER(runtime.cuda_13),
@@ -311,7 +312,7 @@ void target_hash(const Target *target, Hash *hash) {
             continue;
         }
         if (fields[i].newer) {
-            hash_text(hash, fields[i].name);
+            hash_text(hash, fields[i].newer);
         }
         if (fields[i].kind == FIELD_REAL) {
             hash_double(hash, number);

@@ -137,7 +137,7 @@ typedef struct TargetField {
     size_t at;
     TargetFieldKind kind;
     bool hashed;
-    bool newer;  // than stored hashes: hashed by its name, and where it is set only
+    const char *newer;  // than stored hashes: what it is hashed as, and where it is set only
 } TargetField;
 
 // All that a version may set, in the order in which they are hashed.

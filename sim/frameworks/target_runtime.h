@@ -9,7 +9,7 @@ typedef struct TargetRuntime {
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
                                    // are on nodes of their own
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued
-    double message_host_s;    // both hosts sleep at each message from when they are there, where the job is on so many
+    double message_sleep_s;   // both hosts sleep at each message from when they are there, where the job is on so many
     int stalls_from_nodes, stalls_from_tp_nodes;  // nodes, or a tp group
     bool launches_wait;       // nothing is issued until the kernel before has ended (CUDA_LAUNCH_BLOCKING=1)
     double lost_lead;         // of host time beyond a kernel's own, what the device idles after it (sim/cost/host.c)

@@ -70,7 +70,7 @@ static const TargetVersion nanotron_2024_12 = {
     .extends = &nanotron_0_4,
     .until = "2025-03",
     .evidence = "900 published runs of one sweep",
-    .settings = SETTINGS(SET(runtime.message_host_s, 0.28),  // 0.25 below 64 nodes, 0.31 there
+    .settings = SETTINGS(SET(runtime.message_sleep_s, 0.28),  // 0.25 below 64 nodes, 0.31 there
                          SET(runtime.stalls_from_nodes, 64), SET(runtime.stalls_from_tp_nodes, 4)),
 };
 

@@ -147,7 +147,7 @@ Test(cost_task, stages_on_other_nodes_cost_the_host_of_a_tp_collective_time_for_
 // From this many nodes on, also to a stage on its own node: a sender once its message can go, a receiver meanwhile.
 Test(cost_task, hosts_of_a_large_job_sleep_until_a_message_has_gone) {
     Target waits = fused;
-    waits.runtime = (TargetRuntime){.message_host_s = 0.25, .stalls_from_nodes = 4, .stalls_from_tp_nodes = 8};
+    waits.runtime = (TargetRuntime){.message_sleep_s = 0.25, .stalls_from_nodes = 4, .stalls_from_tp_nodes = 8};
     const Task send = {.kind = TASK_SEND, .peer = 1, .payload_bytes = 1 << 20}, receive = {.kind = TASK_RECEIVE};
     Bench bench;
     bench_begin(&bench, machine_h100(), &waits);
@@ -162,7 +162,7 @@ Test(cost_task, hosts_of_a_large_job_sleep_until_a_message_has_gone) {
     bench.program.plan.mesh.size[AXIS_PP] = 32;
     bench.program.plan.mesh.size[AXIS_DP_SHARD] = 1;
     const double slept_s = bench_cost(&bench, send).seconds;
-    waits.runtime.message_host_s = 0;
+    waits.runtime.message_sleep_s = 0;
     cr_expect_float_eq(slept_s, bench_cost(&bench, send).seconds + 0.25, 1e-12);
 }
 

@@ -123,9 +123,9 @@ Test(target, only_the_code_of_its_sweep_sleeps_between_nanotron_s_stages) {
     Error error;
     cr_assert_eq(target_find("nanotron", &released, &error), STATUS_OK, "%s", error.message);
     cr_assert_str_eq(released->version, "0.4");
-    cr_assert_eq(released->runtime.message_host_s, 0);
+    cr_assert_eq(released->runtime.message_sleep_s, 0);
     cr_assert_eq(target_find("nanotron@2024-12", &released, &error), STATUS_OK, "%s", error.message);
-    cr_assert_geq(released->runtime.message_host_s, 0.2);
+    cr_assert_geq(released->runtime.message_sleep_s, 0.2);
 }
 
 Test(target, every_row_states_its_costs) {
