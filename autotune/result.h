@@ -87,6 +87,9 @@ typedef struct TuneRequest {
     int default_count;
 } TuneRequest;
 
+// A request of that many ranks, on racks that are alike for them (cluster_make_racks_alike, whose result it returns).
+int request_set_world(TuneRequest *request, int world, Arena *arena);
+
 // What the request says of slow ranks, nodes and links; nothing when it says nothing.
 void handicap_hash(const TuneRequest *request, Hash *hash);
 

@@ -338,7 +338,6 @@ static void fill_request(RunCase *run) {
     TuneRequest *request = &run->request;
     request->command = "accuracy";
     request->model_asked = run->row->model;
-    request->world = mesh_world(&run->plan.mesh);
     request->seq = run->plan.seq;
     plan_fields_unsaid(request->asked);
     request->asked[PLAN_PRECISION] = (int)run->plan.precision;
@@ -565,7 +564,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     if (reason) {
         return;
     }
-    cluster_make_racks_alike(&run->request.cluster, mesh_world(&run->plan.mesh), mapper->arena);
+    request_set_world(&run->request, mesh_world(&run->plan.mesh), mapper->arena);
     take_kernel_of_date(run);
     if (is_plain_trace(row) && !strstr(row->compiled_or_fused, "full inductor")) {
         run->plan.fused = FUSED_EAGER;

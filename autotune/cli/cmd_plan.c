@@ -41,8 +41,7 @@ static Status plan_one(Cli *cli, const TuneRequest *request, Error *error) {
 static Status plan_point(Cli *cli, const TuneRequest *first, int world, ScalingPoint *point, Error *error) {
     TuneRequest *request = ARENA_NEW(&cli->arena, TuneRequest);
     *request = *first;
-    request->world = world;
-    cluster_make_racks_alike(&request->cluster, world, &cli->arena);
+    request_set_world(request, world, &cli->arena);
     TRY(request_check(cli, request, error));
     TuneResult result;
     TRY(cli_search(cli, request, &result, error));

@@ -157,8 +157,7 @@ Status alternative_idle(const TuneResult *result, Arena *arena, IdleAlternative 
     }
     TuneRequest request = *asked;
     SearchBest best;
-    request.world -= idle;
-    cluster_make_racks_alike(&request.cluster, request.world, arena);
+    request_set_world(&request, asked->world - idle, arena);
     TRY(search_best_alone(&request, arena, &best, error));
     const double now = result->entry_count > 0 ? result->entries[0].tokens_per_s : 0;
     if (best.feasible && best.best.tokens_per_s > (1 + WORTH_SAYING) * now) {

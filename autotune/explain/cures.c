@@ -100,13 +100,12 @@ static Status add_accelerators(Cures *cures, Error *error) {
     bool fits = false;
     for (int times = 2; times <= MOST_TIMES && !fits; times *= 2) {
         TuneRequest request = *asked;
-        request.world *= times;
-        if (request.world > MESH_MAX_WORLD || (one_node && request.world > request.cluster.node.accelerators)) {
+        const int world = asked->world * times;
+        if (world > MESH_MAX_WORLD || (one_node && world > request.cluster.node.accelerators)) {
             break;
         }
-        cluster_make_racks_alike(&request.cluster, request.world, cures->arena);
-        TRY(try_cure(cures, &request, CURE_WORLD, arena_format(cures->arena, "--world %d", request.world), &fits,
-                     error));
+        request_set_world(&request, world, cures->arena);
+        TRY(try_cure(cures, &request, CURE_WORLD, arena_format(cures->arena, "--world %d", world), &fits, error));
     }
     return STATUS_OK;
 }

@@ -265,28 +265,29 @@ Status choose_mesh(Builder *builder, Error *error) {
     TuneRequest *request = builder->request;
     about(builder->asked, ASKED_MESH, error);
     FAIL_IF(!builder->asked->mesh, error, STATUS_USAGE, "--mesh is needed, such as --mesh dp_shard=8,tp=4");
-    TRY(mesh_parse(builder->asked->mesh, &request->mesh, error));
-    request->world = mesh_world(&request->mesh);
-    return STATUS_OK;
+    return mesh_parse(builder->asked->mesh, &request->mesh, error);
 }
 
-static void choose_racks(Builder *builder) {
-    TuneRequest *request = builder->request;
-    const int whole = cluster_make_racks_alike(&request->cluster, request->world, builder->arena);
-    if (whole > 0) {
-        assume(builder, "%d accelerators of each rack's %d, so that racks are alike; --gpus-per-node %d fills them",
-               request->cluster.node.accelerators, whole, whole);
-    }
+static int asked_world(const Builder *builder) {
+    const Asked *asked = builder->asked;
+    const TuneRequest *request = builder->request;
+    return builder->defaults->single_plan ? mesh_world(&request->mesh)
+           : asked->world > 0             ? asked->world
+                                          : asked->nodes * request->cluster.node.accelerators;
 }
 
 static Status choose_world(Builder *builder, Error *error) {
-    const Asked *asked = builder->asked;
-    builder->request->world =
-        asked->world > 0 ? asked->world : asked->nodes * builder->request->cluster.node.accelerators;
-    if (builder->request->world == 0) {
+    TuneRequest *request = builder->request;
+    const int world = asked_world(builder);
+    if (world == 0) {
         error_set(about(builder->asked, ASKED_WORLD, error), STATUS_USAGE,
                   "--world is needed: how many accelerators to train on");
         return error_hint(error, "ndtune --world 32 --model 7b");
+    }
+    const int whole = request_set_world(request, world, builder->arena);
+    if (whole > 0) {
+        assume(builder, "%d accelerators of each rack's %d, so that racks are alike; --gpus-per-node %d fills them",
+               request->cluster.node.accelerators, whole, whole);
     }
     return STATUS_OK;
 }
@@ -307,8 +308,7 @@ Status request_resolve(Asked *asked, const RequestDefaults *defaults, Arena *are
     TRY(defaults->single_plan ? choose_mesh(&builder, error) : STATUS_OK);
     TRY(find_model(&builder, error));
     TRY(find_cluster(&builder, error));
-    TRY(defaults->single_plan ? STATUS_OK : choose_world(&builder, error));
-    choose_racks(&builder);
+    TRY(choose_world(&builder, error));
     TRY(find_handicaps(&builder, error));
     TRY(find_target(&builder, error));
     find_lanes(&builder);

@@ -26,7 +26,7 @@ static inline Error *about(Asked *asked, int part, Error *error) {
     return error;
 }
 
-// The shape of the one plan, and its ranks as the world.
+// The shape of the one plan.
 Status choose_mesh(Builder *builder, Error *error);
 
 // A file of actions as the pipeline's schedule: the built-in one with the same order, else `file` and the order itself,
