@@ -555,15 +555,15 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
         take_code_of_first_run(mapper->arena, row, &run->request.target);
         take_kernels_of_source(mapper->arena, row, &run->request.target);
         take_settings(mapper->arena, row, &run->request.target);
-        row_take_libraries(row, &run->request.cluster.accelerator);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
-    row_take_container(row, run->request.model.head_dim, &run->request.cluster.accelerator);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);
     run->skipped = reason;
     if (reason) {
         return;
     }
+    row_take_libraries(row, &run->request.cluster.accelerator);
+    row_take_container(row, run->request.model.head_dim, &run->request.cluster.accelerator);
     request_set_world(&run->request, mesh_world(&run->plan.mesh), mapper->arena);
     take_kernel_of_date(run);
     if (is_plain_trace(row) && !strstr(row->compiled_or_fused, "full inductor")) {

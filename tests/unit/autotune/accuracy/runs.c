@@ -27,7 +27,7 @@ const char *run_line(Arena *arena, RunLine line) {
         "%s,%s,llama-3-8b,32,4096,32,8,14336,128256,%s,%s,%s,%s,1,%d,1,%d,%d,4096,%d,1,%s,%s,%s,%s,,%s,%s,%s,%d\n",
         word(line.id, "a"), word(line.source, "ours"), word(line.mlp, "swiglu"), word(line.cluster, "dgx-h100"),
         word(line.overrides, ""), word(line.target, "accelerate"), number(line.dp_shard, 8), number(line.tp, 1),
-        number(line.pp, 1), number(line.micro_batch, 1), number(line.dp_shard, 8) > 1 ? "3" : "0",
+        number(line.pp, 1), number(line.micro_batch, 1), word(line.zero, number(line.dp_shard, 8) > 1 ? "3" : "0"),
         word(line.recompute, "full"), word(line.dtype, "bf16"), number_text(arena, line.step_time_s),
         number_text(arena, line.peak_mem_gb), word(line.mem_kind, ""), number_text(arena, line.gpu_mem_gb),
         !line.unusable);

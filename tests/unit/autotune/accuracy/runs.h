@@ -15,6 +15,7 @@ typedef struct RunLine {
     const char *source;   // default "ours"
     const char *cluster;  // default "dgx-h100"
     const char *target;   // default "accelerate"
+    const char *zero;     // default "3", of one rank "0"
     const char *overrides, *mlp, *recompute, *dtype, *mem_kind;
     int dp_shard, tp, pp, micro_batch;  // default 8, 1, 1, 1
     double step_time_s, peak_mem_gb, gpu_mem_gb;
