@@ -132,7 +132,7 @@ typedef enum {
 typedef enum { FINETUNE_FULL, FINETUNE_LORA, FINETUNE_QLORA, FINETUNE_LORA_INT8, FINETUNE_COUNT } Finetune;
 typedef enum { LORA_ALL, LORA_ATTENTION, LORA_QUERY_VALUE, LORA_TARGETS_COUNT } LoraTargets;
 
-// Their words, by value; they stand in the table of the fields (plan_fields.c).
+// Their words, by value; plan_words.c.
 extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT];  // "auto" "fp32" "bf16"
 extern const char *const reshard_names[RESHARD_COUNT];            // "always" "never"
 extern const char *const recompute_names[RECOMPUTE_COUNT];        // "none" "full" "selective"
