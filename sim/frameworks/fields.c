@@ -206,6 +206,7 @@ static const TargetField fields[] = {
     WORDS(cuts_experts),
     WORDS(predicts_further),
     WORDS(fp8_parameters),
+    WORDS(fp8_activation),
     WORDS(losses_by_call),
     WORDS(loss_collects_half),
 };

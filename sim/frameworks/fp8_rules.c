@@ -1,4 +1,4 @@
-// Legality of fp8 and its recipes by framework. Which chips have the products: autotune/search/prune.c.
+// Legality of fp8 by framework: recipes and what is kept in it. Which chips have the products: autotune/search/prune.c.
 
 #include "sim/frameworks/plan_rules.h"
 
@@ -46,10 +46,25 @@ static const char *refuse_parameters(const Target *target, const ModelSpec *mode
     return NULL;
 }
 
+// transformer_config.py of Megatron-core says the second; its unfused activation never asks (transformer/mlp.py).
+static const char *refuse_activation(const Target *target, const ModelSpec *model, const TrainPlan *plan,
+                                     Arena *arena) {
+    const bool stores = plan->fp8_activation;
+    REFUSE_IF(arena, stores && !target->fp8_activation, "%s@%s has no fp8_activation=on: use fp8_activation off",
+              target->name, target->version);
+    REFUSE_IF(arena, stores && (model->mlp != MLP_GATED || model->activation != ACTIVATION_SILU),
+              "Storing activation input in FP8 is supported only for SwiGLU, which %s has not: use fp8_activation off",
+              model->name);
+    REFUSE_IF(arena, stores && plan->fused != FUSED_FUSED,
+              "fp8_activation=on is of the fused activation: use kernels fused, or fp8_activation off");
+    return NULL;
+}
+
 const char *fp8_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP];
-    if (plan->precision != DTYPE_FP8) {
-        return NULL;
+    const char *activation = refuse_activation(target, model, plan, arena);
+    if (activation || plan->precision != DTYPE_FP8) {
+        return activation;
     }
     REFUSE_IF(arena, target->fp8_flavour == FP8_NONE, "%s does not run fp8: use precision bf16", target->name);
     REFUSE_IF(arena, !(target->fp8_recipes & FP8_BIT(plan->fp8_recipe)), "%s has no fp8_recipe=%s: use fp8_recipe %s",

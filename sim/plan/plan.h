@@ -60,9 +60,10 @@ typedef struct TrainPlan {
     int reduce_bucket;  // elements that gradients are reduced by; 0 = the target's own, 1 = the hidden size squared
     int etp, expert_capacity;  // ranks that cut each expert, 0 = plan_expert_tp's; most rows that it takes of a rank's
     bool pad_experts;          // tokens, in per cent of the mean, 0 = all that come; always padded to that number
-    int mtp, pp_group;  // layers that predict further tokens; interleaved: micro-steps by chunk, 0 = the target's own
-    int pp_rounds;      // pp > 1: schedules that share the micro-steps, one after another
-    bool p2p_waits;     // interleaved: a stage waits for each message between stages, as it does with one chunk
+    int mtp, pp_group;    // layers that predict further tokens; interleaved: micro-steps by chunk, 0 = the target's own
+    int pp_rounds;        // pp > 1: schedules that share the micro-steps, one after another
+    bool p2p_waits;       // interleaved: a stage waits for each message between stages, as it does with one chunk
+    bool fp8_activation;  // a gated activation keeps its input for backward in fp8
 } TrainPlan;
 
 // The fields but the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -119,6 +120,7 @@ typedef enum {
     PLAN_PP_ROUNDS,
     PLAN_P2P_OVERLAP,
     PLAN_OFFLOAD_LAYERS,
+    PLAN_FP8_ACTIVATION,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

@@ -436,6 +436,13 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                         "of --offload activations: first layers whose saved activations wait in the "
                                         "host's memory (Megatron's cpu-offloading-num-layers)"},
                              .column = "offload_layers", .column_is_number = true},
+    [PLAN_FP8_ACTIVATION] = {"fp8_activation", .label = "input of the activation in fp8", FLAG(fp8_activation),
+                             WORDS(tp_overlap_names), .json_bool = true, .scope = PLAN_OF_SHAPE,
+                             .option = {"fp8-activation", "off|on", NULL, "off",
+                                        "what gate and up projection give SwiGLU is kept for backward in fp8, cast "
+                                        "there and back (Megatron's activation_func_fp8_input_store): it changes "
+                                        "gradients and is never tried by itself"},
+                             .column = "fp8_activation", .column_is_number = true},
 };
 
 // What is done to every field of very many plans: unrolled, a row is made of constants.

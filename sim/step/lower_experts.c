@@ -234,6 +234,13 @@ static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const c
     return op;
 }
 
+static const StoredInput stored = {"experts_gate_up_fp8", "experts_gate_up_again", "experts gate up to fp8",
+                                   "experts gate up from fp8"};
+
+static int64_t stored_elements(const Lowering *lowering) {
+    return received_rows(lowering) * 2 * expert_ffn(lowering);
+}
+
 static int32_t moved_by(Lowering *lowering, const char *name) {
     return routed_by(lowering, name, lowering->dims.hidden);
 }
@@ -290,6 +297,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     route(lowering, tensors, x);
     tokens_to_experts(lowering, tensors, x);
     add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
+    lower_stored(lowering, &stored, tensors->gate_up, stored_elements(lowering));
     Op *op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
     add_clamps(lowering, op, false, expert_ffn(lowering));
     op_operand(op, op_whole(lowering, tensors->gate_up), ACCESS_READ);
@@ -526,10 +534,11 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     add_expert_bias(lowering, tensors, "experts_down_bias", dout, hidden);
     Op *op = add_grouped_backward(lowering, &down, tensors, tensors->act, dact, dout);
     add_expert_biases(lowering, op, true, hidden);
+    const int32_t gate_up = lower_stored_backward(lowering, &stored, tensors->gate_up, stored_elements(lowering));
     op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
     add_clamps(lowering, op, true, expert_ffn(lowering));
-    OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dact), op_whole(lowering, tensors->gate_up));
-    op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
+    OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dact), op_whole(lowering, gate_up));
+    op_operand(op, column(lowering, gate_up, expert_ffn(lowering)), ACCESS_READ);
     op_operand(op, kept_values(lowering), ACCESS_READ);
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
     op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);

@@ -89,9 +89,17 @@ static OpRef up_of(const Lowering *lowering, const int32_t part[MAX_PARTS], int 
     return count == 1 ? column(lowering, part[0], lowering->dims.ffn) : op_whole(lowering, part[1]);
 }
 
+static const StoredInput stored = {"gate_up_fp8", "gate_up_again", "gate up to fp8", "gate up from fp8"};
+
+// Where it is kept in fp8, gate and up are columns of one tensor (fp8_rules.c).
+static int64_t stored_elements(const Lowering *lowering) {
+    return lowering->dims.tokens * 2 * lowering->dims.ffn;
+}
+
 int32_t lower_mlp(Lowering *lowering, OpRef x) {
     const Projection projection = mlp_projection(lowering);
     projection_forward(lowering, &projection, x);
+    lower_stored(lowering, &stored, projection.y[0], stored_elements(lowering));
     const int32_t s = tokens_by(lowering, "activation_out", lowering->dims.ffn);
     const OpRef values = eager_values(lowering);
     Op *op = add_activation(lowering, SECTION_LAYER_FORWARD, is_gated(lowering) ? TASK_SWIGLU : TASK_ACTIVATION,
@@ -115,12 +123,14 @@ int32_t mlp_inner_gradient(Lowering *lowering) {
 Projection lower_mlp_backward(Lowering *lowering) {
     const Projection projection = mlp_projection(lowering);
     const OpRef values = eager_values(lowering), ds = op_whole(lowering, mlp_inner_gradient(lowering));
+    const int32_t y[MAX_PARTS] = {lower_stored_backward(lowering, &stored, projection.y[0], stored_elements(lowering)),
+                                  projection.y[1]};
     Op *op = add_activation(lowering, SECTION_LAYER_BACKWARD,
                             is_gated(lowering) ? TASK_SWIGLU_BACKWARD : TASK_ACTIVATION_BACKWARD,
                             activation_name(lowering, true), &projection);
-    OP_OPERANDS(op, ACCESS_READ, ds, op_whole(lowering, projection.y[0]));
+    OP_OPERANDS(op, ACCESS_READ, ds, op_whole(lowering, y[0]));
     if (is_gated(lowering)) {
-        op_operand(op, up_of(lowering, projection.y, projection.count), ACCESS_READ);
+        op_operand(op, up_of(lowering, y, projection.count), ACCESS_READ);
     }
     op_operand(op, values, ACCESS_READ);
     op_operand(op, op_whole(lowering, projection.dy[0]), ACCESS_WRITE);

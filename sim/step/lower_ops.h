@@ -186,6 +186,14 @@ int32_t mlp_inner(Lowering *lowering);
 int32_t mlp_inner_gradient(Lowering *lowering);
 Projection lower_mlp_backward(Lowering *lowering);
 
+// What a gated activation reads in backward: its input, or that input from fp8 again (lower_stored.c).
+typedef struct StoredInput {
+    const char *kept, *again;  // tensors
+    const char *to, *from;     // tasks
+} StoredInput;
+void lower_stored(Lowering *lowering, const StoredInput *stored, int32_t input, int64_t elements);
+int32_t lower_stored_backward(Lowering *lowering, const StoredInput *stored, int32_t input, int64_t elements);
+
 // The feed-forward half in tiles (lower_tiles.c): normed x -> half->sum, and backward from its gradient.
 void lower_tiles(Lowering *lowering, const Half *half, int32_t x);
 void lower_tiles_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient,

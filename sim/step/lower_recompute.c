@@ -45,8 +45,9 @@ static const char *const core_drops[] = {
 // What a separate module drops (transformer_config.py of Megatron-core, recompute_modules; transformer_layer.py,
 // mlp.py, moe_layer.py and multi_latent_attention.py wrap each in a checkpoint that keeps its input).
 static const char *const norm_drops[] = {"attention_in", "attention_rstd", "mlp_in", "mlp_rstd", NULL};
-static const char *const mlp_drops[] = {"gate", "up", "gate_up", "activation_out", "activation_values", NULL};
-static const char *const activation_drops[] = {"experts_act", NULL};
+static const char *const mlp_drops[] = {"gate", "up", "gate_up", "gate_up_fp8", "activation_out", "activation_values",
+                                        NULL};
+static const char *const activation_drops[] = {"experts_act", "experts_gate_up_fp8", NULL};
 static const char *const latent_drops[] = {
     "q", "kv_up", "k", "q_latent_normed", "q_latent_rstd", "kv_latent_normed", "kv_latent_rstd", NULL};
 static const char *const expert_drops[] = {
@@ -54,6 +55,7 @@ static const char *const expert_drops[] = {
     "gate",
     "up",
     "gate_up",
+    "gate_up_fp8",
     "activation_out",
     "activation_values",
     "shared_gate",
@@ -67,6 +69,7 @@ static const char *const expert_drops[] = {
     "experts_values",
     "experts_in",
     "experts_gate_up",
+    "experts_gate_up_fp8",
     "experts_act",
     "experts_out",
     "experts_back",

@@ -43,6 +43,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .mlp_tiles = request->mlp_tiles,
                       .update_in_backward = request->update_in_backward,
                       .fp8_parameters = request->fp8_parameters,
+                      .fp8_activation = request->fp8_activation,
                       .reshard_ranks = request->reshard_ranks,
                       .reduce_bucket = request->reduce_bucket,
                       .etp = request->etp,

@@ -118,8 +118,20 @@ static Status read_recipe(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// Bridge's alone: of Megatron-LM's arguments it is one that none is made of (arguments.py).
+static Status read_activation(Import *import, Error *error) {
+    int stores = 0;
+    TRY(megatron_bool(import, M_FP8_ACTIVATION, &stores, error));
+    import->said.choice[PLAN_FP8_ACTIVATION] = stores;
+    return STATUS_OK;
+}
+
 Status megatron_read_precision(Import *import, Error *error) {
-    return megatron_is_bridge(import) ? read_recipe(import, error) : read_flags(import, error);
+    if (!megatron_is_bridge(import)) {
+        return read_flags(import, error);
+    }
+    TRY(read_recipe(import, error));
+    return read_activation(import, error);
 }
 
 static bool lists(const ConfigNode *list, const char *word) {

@@ -66,7 +66,7 @@ const Golden goldens[] = {
           .precision = DTYPE_FP8, .fp8_recipe = FP8_MX, .fp8_parameters = true)},
     {"megatron_bridge_mxfp8.py", "megatron-bridge", "megatron@bridge-0.6", "llama-3-8b",
      PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 2, .zero = 1, .attention = ATTENTION_CUDNN,
-          .precision = DTYPE_FP8, .fp8_recipe = FP8_MX, .fp8_parameters = true)},
+          .precision = DTYPE_FP8, .fp8_recipe = FP8_MX, .fp8_parameters = true, .fp8_activation = true)},
     {"torchtitan_fp8.toml",
      "torchtitan-toml",
      "torchtitan",

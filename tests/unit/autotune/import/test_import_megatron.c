@@ -96,6 +96,8 @@ static const Reading readings[] = {
     {"model:\n  cpu_offloading: true\n  cpu_offloading_num_layers: 20\n  cpu_offloading_weights: false\n"
      "train: {global_batch_size: 8, micro_batch_size: 1}\n",
      SYNTAX_YAML, 8, "offload=activations reduce_overlap=on offload_layers=20"},
+    {"model:\n  activation_func_fp8_input_store: true\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n",
+     SYNTAX_YAML, 8, "fp8_activation=on"},
     {FLAGS("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1"), SYNTAX_SHELL, 4,
      "pp_split=ends pp_first=1 pp_last=5"},
     {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|tt|ttt|t*10L'"), SYNTAX_SHELL, 4,

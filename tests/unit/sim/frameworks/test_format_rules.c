@@ -72,6 +72,18 @@ Test(format_rules, fp8_runs_where_the_target_has_it_with_the_recipes_that_it_has
     check_legal(torchtitan, &plan);
 }
 
+// transformer_config.py of Megatron-core; Megatron-LM's arguments have no flag for it.
+Test(format_rules, megatron_keeps_the_input_of_swiglu_in_fp8) {
+    TrainPlan plan = plan_of(found("megatron"), 8, 1);
+    plan.fp8_activation = true;
+    plan.fused = FUSED_FUSED;
+    check_legal(found("megatron"), &plan);
+    check_reason(found("megatron@2022"), &plan, "megatron@2022 has no fp8_activation=on: use fp8_activation off");
+    plan.fused = FUSED_EAGER;
+    check_reason(found("megatron"), &plan,
+                 "fp8_activation=on is of the fused activation: use kernels fused, or fp8_activation off");
+}
+
 // Its context-parallel group is sp x cp: chunks from either end, and a ring between groups.
 Test(format_rules, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_are_a_ring) {
     const Target *megatron = found("megatron@0.19");

@@ -218,6 +218,34 @@ Test(lowering_formats, fp8_parameters_race_with_nothing) {
     }
 }
 
+// Megatron-core's activation_func_fp8_input_store, beside bf16 products too: a byte for each value that gate and up
+// give, where else there are two, and nothing else of them behind the activation; cast back one by one.
+Test(lowering_formats, an_activation_keeps_its_input_in_fp8_a_byte_an_element) {
+    static const struct {
+        const char *model, *kept, *given, *back;
+    } cases[] = {{"tiny", "gate_up_fp8", "gate_up", "gate up from fp8"},
+                 {"tiny-moe", "experts_gate_up_fp8", "experts_gate_up", "experts gate up from fp8"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        MemoryPlan plan;
+        LoweredRequest request = {
+            .model = cases[i].model, .target = "megatron@0.19", .mesh = "dp_shard=2", .bf16 = true, .grad_accum = 2};
+        const StepProgram before = lowered(&arena, request);
+        request.fp8_activation = true;
+        const StepProgram program = lowered(&arena, request);
+        const Buffer *in_bf16 = buffer_named(&before, cases[i].given), *kept = buffer_named(&program, cases[i].kept);
+        cr_expect_eq(in_bf16->slots, program.model.layers);
+        cr_expect_eq(kept->slots, program.model.layers);
+        cr_expect_eq(2 * kept->slot_bytes, in_bf16->slot_bytes);
+        cr_expect_eq(buffer_named(&program, cases[i].given)->slots, 1);
+        cr_expect_eq(task_named(&program, cases[i].back, PHASE_BACKWARD)->apart_elements, kept->slot_bytes);
+        cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%s", error.message);
+        cr_expect_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%s", error.message);
+        arena_free(&arena);
+    }
+}
+
 // Experts of a rank with mxfp8 parameters: a byte a weight, another of the transposed copy and none in bf16, where else
 // there are two of bf16 beside both copies. 128 / 4 experts of three matrices of 2048 by 768.
 Test(lowering_formats, fp8_parameters_of_experts_are_two_bytes_of_a_matrix_element) {

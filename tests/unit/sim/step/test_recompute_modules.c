@@ -95,6 +95,17 @@ Test(recompute_modules, an_activation_of_experts_is_one_pass) {
     cr_assert_str_eq(again(&request), "experts swiglu");
 }
 
+// A checkpoint keeps its input in bf16, and what runs again stores it anew.
+Test(recompute_modules, an_input_kept_in_fp8_is_cast_again_with_its_module) {
+    LoweredRequest request = request_of(RECOMPUTE_EXPERT_ACTIVATION);
+    request.model = "tiny-moe";
+    request.fp8_activation = true;
+    cr_expect_str_eq(again(&request), "experts swiglu, experts gate up to fp8");
+    request = request_of(RECOMPUTE_MLP);
+    request.fp8_activation = true;
+    cr_expect(strstr(again(&request), "gate up to fp8"), "%s", again(&request));
+}
+
 // Index of the last task of that phase whose name begins so; -1 = none.
 static int32_t place_of(const StepProgram *program, const char *name, Phase phase) {
     int32_t place = -1;
