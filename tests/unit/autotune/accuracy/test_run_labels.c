@@ -42,13 +42,14 @@ static double forward_ramp(const Accelerator *accelerator) {
     return 0;
 }
 
-// dgx-b200's cudnn-913-128 has a ramp of 714 keys, its cudnn-128 one of 401; a chip without the former keeps what it
-// has. A summary's archive is dated by its last commit: its tables name the release that ran.
+// dgx-b200's cudnn-913-128 has a ramp of 714 keys, 1.45 times that with cuDNN 9.10, its cudnn-128 one of 401; a chip
+// without the former keeps what it has. A summary's archive is dated by its last commit: its tables name the release that ran.
 Test(run_labels, attention_of_2025_has_the_rate_of_its_cudnn) {
     static const struct {
         const char *date, *locator, *cluster;
         double forward_ramp;
     } cases[] = {{"2025-10", "", "dgx-b200", 714},
+                 {"2025-05", "", "dgx-b200", 714 * 1.45},
                  {"2026-01-07", "", "dgx-b200", 401},
                  {"", "", "dgx-b200", 401},
                  {"2026-04-01", "Megatron-Bridge@d4c36f7de:docs/archive.md L143 [25.11 pretrain]", "dgx-b200", 714},
