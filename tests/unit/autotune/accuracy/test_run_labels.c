@@ -43,7 +43,8 @@ static double forward_ramp(const Accelerator *accelerator) {
 }
 
 // dgx-b200's cudnn-913-128 has a ramp of 714 keys, 1.45 times that with cuDNN 9.10, its cudnn-128 one of 401; a chip
-// without the former keeps what it has. A summary's archive is dated by its last commit: its tables name the release that ran.
+// without the former keeps what it has. A summary's archive is dated by its last commit: its tables name the release
+// that ran.
 Test(run_labels, attention_of_2025_has_the_rate_of_its_cudnn) {
     static const struct {
         const char *date, *locator, *cluster;
