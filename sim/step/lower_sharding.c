@@ -79,13 +79,15 @@ static void choose_weights(Lowering *lowering, int u) {
         if (slots < unit->instances) {
             mixed_set_widest(lowering, u, unit->gathered);
         }
-        unit->master =
-            persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype, master_elements, unit->instances);
+        const int64_t stored_elements =
+            packed || fp8 ? gathered_elements(lowering, u) / unit->shards : unit->shard_elements;
+        const bool only_packed = packed && !has_master;
+        unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, only_packed ? stored : master_dtype,
+                                         only_packed ? stored_elements : master_elements, unit->instances);
         const bool updated_elsewhere = lowering->plan->offload == OFFLOAD_OPTIMIZER;
         if (has_master && (beside || !lowering->target->shard_copies || updated_elsewhere)) {
-            unit->working = persistent_tensor(
-                lowering, names->working, ROLE_PARAMETER, stored,
-                packed || fp8 ? gathered_elements(lowering, u) / unit->shards : unit->shard_elements, unit->instances);
+            unit->working =
+                persistent_tensor(lowering, names->working, ROLE_PARAMETER, stored, stored_elements, unit->instances);
         }
         return;
     }

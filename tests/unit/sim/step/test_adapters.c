@@ -35,6 +35,7 @@ static const LoweredRequest requests[] = {
     {.mesh = "dp_shard=2", .target = "trainer", .lora_targets = LORA_QUERY_VALUE, .tied = true},
     {.mesh = "dp_shard=2", .target = "trl", .offload = OFFLOAD_PARAMETERS},
     {.mesh = "dp_shard=4", .finetune = FINETUNE_QLORA, .grad_accum = 2},
+    {.mesh = "dp_shard=2", .finetune = FINETUNE_QLORA, .bf16_master = true, .grad_accum = 2},
     {.mesh = "dp_shard=2", .finetune = FINETUNE_QLORA, .recompute = RECOMPUTE_FULL, .eager = true},
     {.mesh = "dp_replicate=2", .zero = -1, .finetune = FINETUNE_LORA_INT8, .recompute = RECOMPUTE_FULL},
     {.mesh = "dp_shard=2", .target = "accelerate@1.0", .recompute = RECOMPUTE_FULL, .grad_accum = 2},
@@ -138,7 +139,7 @@ Test(adapters, keep_two_bytes_of_a_frozen_parameter_and_fourteen_of_a_trained_on
 // 218,103,808 parameters of matrices in a layer of Llama-3-8B: 4096 x (2 x 4096 + 2 x 1024 + 3 x 14336); nf4 has half a
 // byte of each and 4 bytes for each 64, which two ranks share; two norms and the adapters stay as they are.
 Test(adapters, beside_weights_of_4_bits_gather_a_layer_of_117_MiB) {
-    const LoweredRequest request = {.model = "llama-3-8b", .mesh = "dp_shard=2", .finetune = FINETUNE_QLORA};
+    LoweredRequest request = {.model = "llama-3-8b", .mesh = "dp_shard=2", .finetune = FINETUNE_QLORA};
     const StepProgram program = lowered(&arena, with_adapters(request));
     const Unit *layer = &program.units[UNIT_LAYER];
     const int64_t matrices = INT64_C(4096) * (2 * 4096 + 2 * 1024 + 3 * 14336);
@@ -146,6 +147,10 @@ Test(adapters, beside_weights_of_4_bits_gather_a_layer_of_117_MiB) {
     cr_assert_eq(matrices, 218103808);
     cr_assert_eq(program.buffers[layer->gathered].bytes, bytes);
     cr_assert_eq(program.buffers[layer->working].bytes, bytes / 2);
+    request.bf16_master = true;
+    const StepProgram lone = lowered(&arena, with_adapters(request));
+    cr_assert_lt(lone.units[UNIT_LAYER].working, 0);
+    cr_assert_eq(lone.buffers[lone.units[UNIT_LAYER].master].bytes, bytes / 2);
 }
 
 static double flops_of(const StepProgram *program) {
