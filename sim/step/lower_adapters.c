@@ -266,20 +266,27 @@ OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
     return whole ? op_whole(lowering, tokens_by(lowering, adapter->base, linear->out)) : y;
 }
 
-// peft keeps adapters in fp32 (autocast_adapter_dtype) and casts the input of each to that, autocast casts it back for
-// the product: a separate copy for each adapter, which A's gradient reads, and two passes in backward. Kernels written
-// for adapters come with packed weights (fms-acceleration, Unsloth); a compiler leaves no copies.
-static bool casts_inputs(const Lowering *lowering) {
+// Whether peft's own layers run them: kernels written for adapters come with packed weights (fms-acceleration, Unsloth),
+// and a compiler leaves no copies.
+static bool runs_in_peft(const Lowering *lowering) {
     const Fused fused = lowering->plan->fused;
-    return lowering->target->adapters_cast && dtype_bytes(lowering->dims.dtype) == 2 && fused != FUSED_COMPILED &&
+    return lowering->target->adapters_cast && fused != FUSED_COMPILED &&
            !(fused == FUSED_FUSED && weights_are_packed(lowering));
+}
+
+// peft keeps adapters in fp32 (autocast_adapter_dtype) and casts the input of each to that, autocast casts it back for
+// the product: a separate copy for each adapter, which A's gradient reads, and two passes in backward. Adapters in bf16
+// read what is there.
+static bool casts_inputs(const Lowering *lowering) {
+    return runs_in_peft(lowering) && dtype_bytes(lowering->dims.dtype) == 2 && dtype_bytes(lowering->master_dtype) > 2;
 }
 
 // Dropout of each adapter's input, bytes per element, forward and backward. In peft's layer it runs on the fp32 copy
 // and keeps a mask of a byte (peft 0.13 tuners/lora/layer.py; PyTorch's native_dropout): read, written, masked, and
 // back. In kernels for packed weights it runs in the working dtype, and backward asks the dropped input where it is not
 // 0 (fms-acceleration 876e2ed, fused_ops/unsloth_lora: matmul_lora, LoRA_QKV): compared, multiplied, but for the sum.
-// Megatron-Bridge's is PyTorch's, in the working dtype. Not modelled: the mask's memory and the launches of both.
+// Megatron-Bridge's, and peft's before adapters in bf16, is PyTorch's, in the working dtype. Not modelled: the mask's
+// memory and the launches of both.
 typedef struct DropBytes {
     int forward, backward;
 } DropBytes;
@@ -291,9 +298,8 @@ static int64_t drop_bytes(const Lowering *lowering, bool backward, int64_t eleme
     if (!lowering->target->adapters_drop || lowering->plan->fused == FUSED_COMPILED) {
         return 0;
     }
-    const DropBytes *bytes = casts_inputs(lowering)               ? &drop_in_fp32
-                             : lowering->target->adapters_of_core ? &drop_in_half
-                                                                  : &drop_in_kernels;
+    const bool of_torch = runs_in_peft(lowering) || lowering->target->adapters_of_core;
+    const DropBytes *bytes = casts_inputs(lowering) ? &drop_in_fp32 : of_torch ? &drop_in_half : &drop_in_kernels;
     return elements * (backward ? bytes->backward : bytes->forward);
 }
 
@@ -321,7 +327,7 @@ static void cast_input(Lowering *lowering, const Adapter *adapter, const Linear 
 }
 
 static OpRef scaled_out(Lowering *lowering, const Adapter *adapter, OpRef delta, int64_t elements) {
-    const bool of_peft = lowering->plan->fused == FUSED_EAGER || casts_inputs(lowering);
+    const bool of_peft = lowering->plan->fused == FUSED_EAGER || runs_in_peft(lowering);
     if (!of_peft && !lowering->target->adapters_of_core) {
         return delta;
     }

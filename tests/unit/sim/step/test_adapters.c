@@ -153,6 +153,17 @@ Test(adapters, beside_weights_of_4_bits_gather_a_layer_of_117_MiB) {
     cr_assert_eq(lone.buffers[lone.units[UNIT_LAYER].master].bytes, bytes / 2);
 }
 
+// peft's Linear.forward: x.to(lora_A.weight.dtype), which does nothing where the model was made bf16 with its adapters.
+Test(adapters, in_bf16_read_their_inputs_without_a_cast) {
+    LoweredRequest request = {.mesh = "dp_shard=2", .eager = true};
+    const StepProgram wide = lowered(&arena, with_adapters(request));
+    request.bf16_master = true;
+    const StepProgram half = lowered(&arena, with_adapters(request));
+    cr_expect_gt(tasks_named(&wide, "adapter upcast"), 0);
+    cr_expect_eq(tasks_named(&half, "adapter upcast") + tasks_named(&half, "adapter autocast"), 0);
+    cr_expect_eq(tasks_named(&half, "adapter scale"), tasks_named(&wide, "adapter scale"));
+}
+
 static double flops_of(const StepProgram *program) {
     double flops = 0;
     StepCursor cursor = step_cursor_begin(program);
