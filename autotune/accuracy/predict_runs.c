@@ -94,7 +94,7 @@ static Status predict_unsaid(RunPredictor *runs, Predictor *predictor, RunCase *
 static int logged_stage(const RunCase *run, const Framework *framework) {
     const MemoryKind kind = accuracy_memory_kind(run->row);
     const bool of_log = kind == MEMORY_KIND_UNKNOWN ? framework->logs_reserved : kind != MEMORY_KIND_DEVICE;
-    if (!plan_has_stages(&run->plan) || !of_log) {
+    if (!plan_has_stages(&run->plan) || !of_log || run->row->mem_fullest) {
         return -1;
     }
     return framework->logged_stage == LOGS_FIRST  ? 0

@@ -90,6 +90,7 @@ static const Column columns[] = {
     NUMBER("tokens_per_s_per_gpu", tokens_per_s_per_gpu, MISSED, 1000000000000),
     NUMBER("peak_mem_gb", peak_mem_gb, MISSED, 1000000),
     TEXT("mem_kind", mem_kind, MISSED),
+    MAYBE("mem_fullest", mem_fullest, 1),
     NUMBER("dropout", dropout, OPTIONAL, 1),
     NUMBER("lora_dropout", lora_dropout, OPTIONAL, 1),
     MAYBE("lora_a2a", lora_a2a, 1),

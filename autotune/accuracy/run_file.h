@@ -46,6 +46,7 @@ typedef struct RunRow {
     // what was measured
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gb;
     const char *mem_kind;
+    int64_t mem_fullest;  // of stages it is the largest of, whichever its framework logs
     // what the run set beside its plan
     int64_t launch_blocking;        // CUDA_LAUNCH_BLOCKING
     double dropout, lora_dropout;   // of what attention and MLP add to the stream; of adapters' inputs

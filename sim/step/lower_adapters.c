@@ -266,8 +266,8 @@ OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
     return whole ? op_whole(lowering, tokens_by(lowering, adapter->base, linear->out)) : y;
 }
 
-// Whether peft's own layers run them: kernels written for adapters come with packed weights (fms-acceleration, Unsloth),
-// and a compiler leaves no copies.
+// Whether peft's own layers run them: kernels written for adapters come with packed weights (fms-acceleration,
+// Unsloth), and a compiler leaves no copies.
 static bool runs_in_peft(const Lowering *lowering) {
     const Fused fused = lowering->plan->fused;
     return lowering->target->adapters_cast && fused != FUSED_COMPILED &&

@@ -292,6 +292,29 @@ Test(accuracy, memory_of_a_pipeline_is_that_of_the_stage_and_kind_that_its_frame
     predictor_free(&predictor);
 }
 
+// The same log, of a source that prints the largest of all ranks.
+Test(accuracy, memory_that_is_the_largest_of_all_ranks_is_that_of_the_fullest_stage) {
+    const RunLine line = {.target = "nanotron",
+                          .recompute = "full",
+                          .pp = 2,
+                          .dp_shard = 1,
+                          .tp = 4,
+                          .micro_batch = 8,
+                          .step_time_s = 1,
+                          .peak_mem_gb = 60};
+    const char *header = RUNS_HEADER, *row = run_line(&arena, line);
+    const Accuracy accuracy =
+        accuracy_of_text(arena_format(&arena, "%.*s,mem_fullest\n%.*s,1\n", (int)strcspn(header, "\n"), header,
+                                      (int)strcspn(row, "\n"), row),
+                         EFFORT_SIMULATE);
+    const RunCase *run = &accuracy.cases[0];
+    MemoryKind kind;
+    double measured, predicted;
+    cr_assert_eq(accuracy.scored, 1, "%s", run->skipped);
+    cr_assert(accuracy_memory(run, &kind, &measured, &predicted));
+    cr_expect_float_eq(predicted, run->prediction.memory.allocator_bytes, 1);
+}
+
 Test(accuracy, failures_are_judged_by_the_fullest_stage_as_runs_are) {
     const RunLine line = {.target = "nanotron",
                           .recompute = "none",
