@@ -29,7 +29,7 @@ typedef struct MeshPiece {
     uint64_t demand_words[DEMAND_WORDS];  // which demands its tasks have: meshes of equal ones share contention
 } MeshPiece;
 
-enum { PROGRAMS_BYTES = 64 << 20 };
+enum { PROGRAMS_BYTES = 12 << 20 };
 
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
     Analytic *analytic = ARENA_NEW(arena, Analytic);

@@ -63,10 +63,10 @@ static void make_room(BlockMemo *memo) {
     }
 }
 
-const KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena *scratch) {
+KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena *scratch) {
     const uint64_t hash = code_hash(code);
     make_room(memo);
-    for (const KnownBlock *known = memo->bucket[hash & (memo->buckets - 1)]; known; known = known->next) {
+    for (KnownBlock *known = memo->bucket[hash & (memo->buckets - 1)]; known; known = known->next) {
         if (known->hash == hash && same_code(&known->code, code)) {
             return known;
         }
@@ -79,8 +79,14 @@ const KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena 
     made->code.refs = copied(memo->arena, code->refs, refs * sizeof *code->refs);
     made->code.slot_lane = copied(memo->arena, code->slot_lane, (size_t)code->slot_count);
     made->block = block_measure(code, scratch);
-    made->fluid = fluid_of(&made->code, memo->arena);
     put(memo, made);
     memo->count++;
     return made;
+}
+
+const FluidBlock *known_block_fluid(const BlockMemo *memo, KnownBlock *known, Arena *scratch) {
+    if (!known->fluid.tasks) {
+        known->fluid = fluid_of(&known->code, memo->arena, scratch);
+    }
+    return &known->fluid;
 }

@@ -9,7 +9,7 @@ typedef struct KnownBlock {
     BlockCode code;
     uint64_t hash;
     Block block;
-    FluidBlock fluid;
+    FluidBlock fluid;         // no tasks: nobody has asked for it
     struct KnownBlock *next;  // of the same bucket
 } KnownBlock;
 
@@ -20,4 +20,7 @@ typedef struct BlockMemo {
 } BlockMemo;
 
 // Measured now unless known. The code may live in the scratch arena.
-const KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena *scratch);
+KnownBlock *block_memo_find(BlockMemo *memo, const BlockCode *code, Arena *scratch);
+
+// Only layers are asked how collectives slow them down.
+const FluidBlock *known_block_fluid(const BlockMemo *memo, KnownBlock *known, Arena *scratch);

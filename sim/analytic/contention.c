@@ -34,11 +34,11 @@ static int32_t first_like(Distinct *distinct, const FluidTask *tasks, int32_t ta
 }
 
 // Events become counts of ended tasks, as in the engine; what other lanes record is left to the operations' clocks.
-FluidBlock fluid_of(const BlockCode *code, Arena *arena) {
+FluidBlock fluid_of(const BlockCode *code, Arena *arena, Arena *scratch) {
     FluidBlock fluid = {.tasks = ARENA_UNCLEARED(arena, FluidTask, code->count), .count = code->count};
     int32_t counts[FLUID_LANES] = {0};
-    int32_t *recorded = ARENA_ARRAY(arena, int32_t, code->slot_count + 1);
-    Distinct distinct = {.tasks = ARENA_UNCLEARED(arena, int32_t, code->count)};
+    int32_t *recorded = ARENA_ARRAY(scratch, int32_t, code->slot_count + 1);
+    Distinct distinct = {.tasks = ARENA_UNCLEARED(scratch, int32_t, code->count)};
     const int16_t *refs = code->refs;
     for (int32_t i = 0; i < code->count; i++) {
         const BlockStep *step = &code->steps[i];

@@ -42,7 +42,7 @@ typedef struct FluidResponse {
 } FluidResponse;
 
 // Of a stretch that follows the previous one.
-FluidBlock fluid_of(const BlockCode *code, Arena *arena);
+FluidBlock fluid_of(const BlockCode *code, Arena *arena, Arena *scratch);
 
 FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKGROUNDS], int set,
                         const Interference *interference);

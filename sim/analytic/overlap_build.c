@@ -13,7 +13,7 @@
 typedef struct FirstBlock {
     int32_t *tasks;
     int32_t count;
-    const KnownBlock *measured;
+    KnownBlock *measured;
 } FirstBlock;
 
 enum { FIRST_BLOCKS = 32 };  // of a section; further ones are measured as they come
@@ -151,7 +151,7 @@ static bool same_touch(const StepProgram *program, const Task *a, const Task *b)
 
 // The block at this place of the first micro-step, if all that is measured is the same: its tasks, and those before it,
 // which are another block's or, at the beginning of a pass, its own.
-static const KnownBlock *block_of_first(const Builder *builder) {
+static KnownBlock *block_of_first(const Builder *builder) {
     const bool in_layers = builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD;
     const bool before_too = builder->like_first || (in_layers && !builder->opened);
     if (builder->is_first || !before_too || builder->closed >= builder->first_count[builder->section]) {
@@ -167,7 +167,7 @@ static const KnownBlock *block_of_first(const Builder *builder) {
     return same ? first->measured : NULL;
 }
 
-static void keep_first(Builder *builder, const KnownBlock *measured) {
+static void keep_first(Builder *builder, KnownBlock *measured) {
     int32_t *count = &builder->first_count[builder->section];
     if (builder->is_first && *count < FIRST_BLOCKS) {
         FirstBlock *first = &builder->first[builder->section][(*count)++];
@@ -203,14 +203,14 @@ static BlockCode price_pending(Builder *builder) {
     return block_price(*pattern, builder->program, builder->costs, builder->scratch);
 }
 
-static const KnownBlock *measure_pending(Builder *builder) {
-    const KnownBlock *same = block_of_first(builder);
+static KnownBlock *measure_pending(Builder *builder) {
+    KnownBlock *same = block_of_first(builder);
     builder->like_first = builder->is_first || same;
     if (same) {
         return same;
     }
     const BlockCode code = price_pending(builder);
-    const KnownBlock *measured = block_memo_find(builder->known, &code, builder->scratch);
+    KnownBlock *measured = block_memo_find(builder->known, &code, builder->scratch);
     keep_first(builder, measured);
     return measured;
 }
@@ -231,7 +231,7 @@ static void close_block(Builder *builder) {
     if (builder->pending_count == 0) {
         return;
     }
-    const KnownBlock *measured = measure_pending(builder);
+    KnownBlock *measured = measure_pending(builder);
     const int32_t block = block_index(builder, &measured->block);
     const int unit = section_unit(builder);
     append_op(builder, (OverlapOp){.kind = SHARD_KINDS,
@@ -242,7 +242,7 @@ static void close_block(Builder *builder) {
                                    .host_s = measured->block.host_s});
     if (builder->section == OVERLAP_FORWARD || builder->section == OVERLAP_BACKWARD) {
         const int pass = builder->section == OVERLAP_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
-        overlap->fluid[pass] = measured->fluid;
+        overlap->fluid[pass] = *known_block_fluid(builder->known, measured, builder->scratch);
         overlap->isolated_s[pass] = measured->block.device_s;
     }
     int32_t *spare = builder->before;

@@ -17,7 +17,7 @@ typedef struct LiveTrace {
 } LiveTrace;
 
 // Traces by structure; "LiveTraces t = {0}" is empty. Forgotten once they exceed LIVE_TRACES_BYTES.
-enum { LIVE_TRACES_BYTES = 64 << 20 };
+enum { LIVE_TRACES_BYTES = 12 << 20 };
 
 typedef struct LiveTraces {
     ByStructure by;
