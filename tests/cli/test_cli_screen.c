@@ -40,7 +40,7 @@ static void check_screen(const Request *request, const char *text) {
 
 Test(cli_screen, an_answer_is_one_screen_of_80_columns) {
     for (int i = 0; i < REQUESTS; i++) {
-        ProgramRun run = cli_words(requests[i].words);
+        ProgramRun run = cli_words_once(requests[i].words);
         check_screen(&requests[i], run.out);
         program_run_free(&run);
     }
@@ -54,7 +54,7 @@ Test(cli_screen, every_answer_but_a_refusal_says_best_batch_evidence_and_two_com
                                         "\nNext: ndtune export",
                                         "\n      ndtune report --open"};
     for (int i = 0; i + 1 < REQUESTS; i++) {
-        ProgramRun run = cli_words(requests[i].words);
+        ProgramRun run = cli_words_once(requests[i].words);
         cr_expect_eq(run.exit_code, 0, "%s: %s", requests[i].name, run.err);
         for (size_t part = 0; part < sizeof parts / sizeof parts[0]; part++) {
             cr_expect_not_null(strstr(run.out, parts[part]), "%s: no %s in %s", requests[i].name, parts[part], run.out);
@@ -96,7 +96,7 @@ static char *words_of(const char *text) {
 
 Test(cli_screen, five_requests_print_what_is_committed) {
     for (int i = 0; i < REQUESTS; i++) {
-        ProgramRun run = cli_words(requests[i].words);
+        ProgramRun run = cli_words_once(requests[i].words);
         char *golden = golden_of(requests[i].name);
         char *printed = words_of(run.out), *committed = words_of(golden);
         cr_expect_str_eq(printed, committed, "%s prints\n%s\nnot\n%s", requests[i].name, run.out, golden);
