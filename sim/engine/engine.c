@@ -2,8 +2,6 @@
 
 #include "sim/engine/engine.h"
 
-#include <stdlib.h>
-
 #include "sim/engine/meeting.h"
 
 static const double s_per_ps = 1e-12;
@@ -48,20 +46,51 @@ static Status simulation_prepare(const StepProgram *program, const EngineCosts *
     return STATUS_OK;
 }
 
-static int compare_spans(const void *a, const void *b) {
-    const SpanEntry *x = a, *y = b;
-    if (x->span.rank != y->span.rank) {
-        return x->span.rank < y->span.rank ? -1 : 1;
+// A span's place in the report: its rank and its position in issue order.
+typedef struct SpanKey {
+    uint64_t key;
+    const Span *span;
+} SpanKey;
+
+enum { POSITION_BITS = 40, DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
+
+// By one digit, stable; false where all have the same.
+static bool sort_digit(const SpanKey *from, size_t count, int shift, SpanKey *to) {
+    size_t first[DIGITS + 1] = {0};
+    for (size_t i = 0; i < count; i++) {
+        first[(from[i].key >> shift) % DIGITS + 1]++;
     }
-    return (x->position > y->position) - (x->position < y->position);
+    if (count == 0 || first[(from[0].key >> shift) % DIGITS + 1] == count) {
+        return false;
+    }
+    for (int digit = 0; digit < DIGITS; digit++) {
+        first[digit + 1] += first[digit];
+    }
+    for (size_t i = 0; i < count; i++) {
+        to[first[(from[i].key >> shift) % DIGITS]++] = from[i];
+    }
+    return true;
 }
 
-static void report_spans(Simulation *simulation, Arena *arena, Timeline *timeline) {
-    qsort(simulation->spans, simulation->span_count, sizeof *simulation->spans, compare_spans);
-    timeline->spans = ARENA_ARRAY(arena, Span, simulation->span_count);
-    timeline->span_count = (int64_t)simulation->span_count;
-    for (size_t i = 0; i < simulation->span_count; i++) {
-        timeline->spans[i] = simulation->spans[i].span;
+static void report_spans(const Simulation *simulation, Arena *arena, Timeline *timeline) {
+    const size_t count = simulation->span_count;
+    SpanKey *keys = ARENA_UNCLEARED(simulation->arena, SpanKey, count);
+    SpanKey *other = ARENA_UNCLEARED(simulation->arena, SpanKey, count);
+    for (size_t i = 0; i < count; i++) {
+        const SpanEntry *entry = &simulation->spans[i];
+        keys[i] = (SpanKey){(uint64_t)entry->span.rank << POSITION_BITS | (uint64_t)entry->position, &entry->span};
+    }
+    for (int shift = 0; shift < 64; shift += DIGIT_BITS) {  // radix sort (Knuth 5.2.5)
+        if (sort_digit(keys, count, shift, other)) {
+            SpanKey *sorted = other;
+            other = keys;
+            keys = sorted;
+        }
+    }
+    timeline->spans = ARENA_UNCLEARED(arena, Span, count);
+    timeline->span_count = (int64_t)count;
+    for (size_t i = 0; i < count; i++) {
+        timeline->spans[i] = *keys[i].span;
     }
 }
 
