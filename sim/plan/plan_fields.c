@@ -195,6 +195,7 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                         RUNS}},
     [PLAN_RECOMPUTE_LAYERS] = {"recompute_layers", .label = "recomputed layers", AT(recompute_layers), .high = 1023,
                                .matters = recomputes_first_layers, .scope = PLAN_OF_SHAPE, .fitted = true,
+                               .column = "recompute_layers", .column_is_number = true,
                                .option = {"recompute-layers", "auto|N", "layers", "auto; predict, run: 0",
                                           "recompute full of the first N layers only (of each virtual stage), 0 "
                                           "all; auto tries the fewest that fit",
