@@ -206,12 +206,13 @@ Test(fresh_runs, adapters_beside_fp8_layers_stay_near_their_first_score) {
 }
 
 // 75 rows of experts, adapters and other chips: 28.1 and 47.9 % when first predicted, where one MFU errs by 22.8 and
-// 100.7.
-Test(fresh_runs, experts_adapters_and_other_chips_stay_near_their_first_score) {
+// 100.7; AMD's kernels of attention have rates since.
+Test(fresh_runs, experts_adapters_and_other_chips_stay_near_what_they_reached) {
     const Accuracy of = score_file(FOLDER "fresh5.csv", EFFORT_ESTIMATE);
     cr_expect_eq(of.runs.count, 75);
     cr_expect_eq(of.scored, 75);
-    check_errors(&of, 0.29, 0.48);
+    check_errors(&of, 0.19, 0.46);
+    check_beats_one_mfu(&of);
     cr_expect_geq(of.oom.called_feasible, 75, "%d", of.oom.called_feasible);
 }
 
