@@ -156,6 +156,9 @@ static bool keeps_turns(const RunExperts *given, const ModelSpec *model) {
 static const char *set_experts(Arena *arena, const RunRow *row, bool plain, ModelSpec *model) {
     const RunExperts *given = &row->experts;
     const bool by_turns = model->run_count > 2;
+    if (model->experts.sigmoid.groups > 0 && given->count != model->experts.count) {  // groups of another model
+        model->experts.sigmoid.groups = model->experts.sigmoid.active_groups = 1;
+    }
     model->experts.count = (int)given->count;
     model->experts.active = (int)given->active;
     model->experts.ffn = (int)given->ffn;

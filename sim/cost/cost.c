@@ -423,13 +423,14 @@ static void merge_visits(const StepProgram *program, const Task *task, GroupPlac
     if (!task->once) {
         return;
     }
-    const int experts = task->groups, active = (int)task->inner, size = placement->size, nodes = placement->nodes;
+    const Experts *experts = &program->model.experts;
+    const int size = placement->size, nodes = placement->nodes;
     const int sharers = plan_expert_tp(&program->plan);  // each needs the token
     placement->merged = 1;
     if (nodes > 1) {
-        const double visited = experts_parts_visited(experts, active, size / sharers) * sharers;
+        const double visited = experts_parts_visited(experts, size / sharers) * sharers;
         const double to_ranks = visited * (size - placement->per_node) / size;
-        placement->merged = to_ranks * nodes / (experts_parts_visited(experts, active, nodes) * (nodes - 1));
+        placement->merged = to_ranks * nodes / (experts_parts_visited(experts, nodes) * (nodes - 1));
     }
 }
 

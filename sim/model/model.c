@@ -167,13 +167,24 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
     hash_tag(hash, model->head_bias || model->sinks, model->head_bias ? "head bias" : "sinks");
 }
 
-double experts_parts_visited(int count, int active, int parts) {
-    const int part = count / parts;
-    double missed = 1;  // all of a part: C(count - part, active) / C(count, active)
-    for (int i = 0; i < active; i++) {
+// That a part of them is met by some drawn ones: 1 - C(count - part, drawn) / C(count, drawn).
+static double met(int count, int drawn, int part) {
+    double missed = 1;
+    for (int i = 0; i < drawn; i++) {
         missed *= (double)(count - part - i) / (count - i);
     }
-    return parts * (1 - missed);
+    return 1 - missed;
+}
+
+double experts_parts_visited(const Experts *experts, int parts) {
+    const int count = experts->count, groups = experts->sigmoid.groups, best = experts->sigmoid.active_groups;
+    if (best == groups) {
+        return parts * met(count, experts->active, count / parts);
+    }
+    if (parts <= groups) {
+        return parts * met(groups, best, groups / parts);
+    }
+    return parts * met(count / groups * best, experts->active, count / parts) * best / groups;
 }
 
 void model_hash(const ModelSpec *model, Hash *hash) {

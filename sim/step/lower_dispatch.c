@@ -8,8 +8,8 @@
 // and results are summed by a reduce-scatter before they go back; the other dispatchers send the token to all of them
 // (Megatron-core 0.19, token_dispatcher.py). With a capacity an expert takes that many rows from each rank; how many
 // tokens are dropped depends on routing, so uniform rows are bounded and no more; with padding, the row count is fixed
-// and nothing is counted. Routing is assumed uniform. Not modelled: fp8 in transit, expert groups that bound how many
-// nodes a token visits.
+// and nothing is counted. Routing is assumed uniform, within a token's best groups of experts where the router has
+// groups. Not modelled: fp8 in transit.
 
 #include "sim/base/integer.h"
 #include "sim/step/experts.h"
@@ -91,7 +91,7 @@ static int32_t gathered_by(Lowering *lowering, const char *name) {
 // Each token once for every rank that it visits.
 static int64_t rows_of_ranks(const Lowering *lowering) {
     const Experts *experts = &lowering->model->experts;
-    const double ranks = experts_parts_visited(experts->count, experts->active, lowering->ep);
+    const double ranks = experts_parts_visited(experts, lowering->ep);
     return received_rows(lowering) * (int64_t)(WHOLE * ranks / experts->active + 0.5) / WHOLE;
 }
 

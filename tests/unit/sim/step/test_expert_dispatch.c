@@ -35,6 +35,23 @@ Test(expert_dispatch, deepep_sends_a_token_once_to_each_rank) {
     cr_assert_eq(first_named(&program, "experts gate up")->m, 64 * 8);
 }
 
+// DeepSeek-V3's router has 8 groups of 32 experts and takes 4 of them: of 8 ranks 4, of 16 (of 16 experts each)
+// 16 x 4/8 (1 - C(112, 8) / C(128, 8)) = 5.33, of 4 (of 2 groups each) 4 (1 - C(6, 4) / C(8, 4)) = 3.14.
+Test(expert_dispatch, a_token_goes_to_the_ranks_of_its_best_groups) {
+    static const struct {
+        const char *mesh;
+        double ranks;
+    } cases[] = {{"dp_shard=8,ep=8", 4}, {"dp_shard=16,ep=16", 5.33}, {"dp_shard=8,ep=4", 3.14}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        LoweredRequest request = by(DISPATCH_DEEPEP);
+        request.model = "deepseek-v3";
+        request.mesh = cases[i].mesh;
+        const StepProgram program = lowered(&arena, request);
+        const double row = 7168 * 2, rows = (double)first_named(&program, "dispatch")->payload_bytes / row;
+        cr_assert_float_eq(rows / 64, cases[i].ranks, 0.02);
+    }
+}
+
 Test(expert_dispatch, backward_of_deepep_knows_what_comes) {
     const StepProgram program = lowered(&arena, by(DISPATCH_DEEPEP));
     cr_assert_not(first_named(&program, "combine backward")->awaited);
