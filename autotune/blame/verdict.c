@@ -33,7 +33,12 @@ typedef struct Blaming {
     Arena *arena;
     Waits waits;
     Verdict *verdict;
+    bool copied_late;  // the times of the files are those of a copy: nobody knows how long ranks waited
 } Blaming;
+
+static double waited(const Blaming *blaming, const Wait *wait) {
+    return blaming->copied_late ? -1 : wait->age_s;
+}
 
 __attribute__((format(printf, 2, 3))) static void cannot_know(Blaming *blaming, const char *format, ...) {
     va_list values;
@@ -91,7 +96,7 @@ static VerdictPlace stand_of(const Blaming *blaming, int rank) {
     if (wait) {
         VerdictPlace place = place_of(job, rank, wait->group, wait->turn);
         place.inside = true;
-        place.waited_s = wait->age_s;
+        place.waited_s = waited(blaming, wait);
         return place;
     }
     VerdictPlace place = no_place();
@@ -256,7 +261,7 @@ static void blame_sinks(Blaming *blaming, const int *sinks, int count) {
     }
     if (first) {
         verdict->due = due_of(job, verdict->ranks[0], first->rank, first->group, first->turn);
-        verdict->due.waited_s = first->age_s;
+        verdict->due.waited_s = waited(blaming, first);
         verdict->did = stand_of(blaming, verdict->ranks[0]);
         find_awaited(blaming, verdict->ranks[0]);
     }
@@ -278,7 +283,8 @@ static void doubt_times(Blaming *blaming) {
     const double timeout_s =
         wait ? (double)blaming->job->ranks[wait->rank].dump->entries[wait->turn->entry].timeout_ms / MS : 0;
     const bool early = timeout_s > 0 && wait->age_s >= LEAST_DOUBTED_S && wait->age_s < EARLY * timeout_s;
-    if (early || (timeout_s > 0 && wait->age_s > LATE * timeout_s + LEAST_DOUBTED_S)) {
+    blaming->copied_late = timeout_s > 0 && wait->age_s > LATE * timeout_s + LEAST_DOUBTED_S;
+    if (early || blaming->copied_late) {
         cannot_know(blaming,
                     "how long they wait: that is counted to the times of the files, which a copy changes (cp -p "
                     "and rsync -t keep them); in copies of dumps of a job that goes on somebody may only be late");
@@ -290,7 +296,7 @@ static void blame_stuck(Blaming *blaming) {
     const Wait *wait = longest_wait(&blaming->waits);
     verdict->kind = VERDICT_STUCK;
     verdict->due = place_of(blaming->job, wait->rank, wait->group, wait->turn);
-    verdict->due.waited_s = wait->age_s;
+    verdict->due.waited_s = waited(blaming, wait);
     cannot_know(blaming, "whether it is the network, the library or a device: every rank is in it with the same sizes; "
                          "ndtune preflight on the same hosts tries the links");
 }

@@ -146,6 +146,7 @@ Test(cli_blame, the_page_is_one_file_that_says_what_the_table_says) {
     ProgramRun run = CLI("blame", STOPPED, "--html", page);
     cr_expect_eq(run.exit_code, 2, "%s", run.err);
     cr_expect_not_null(strstr(run.out, "Blamed: rank 1 never arrived at"));
+    cr_expect_not_null(strstr(run.out, ": rank 3 waited for it; "), "not how long, by the times of a checkout's files");
     const ssize_t length = read(open(page, O_RDONLY), text, sizeof text - 1);
     cr_assert_gt(length, 10000);
     cr_expect_not_null(
