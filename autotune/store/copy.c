@@ -29,7 +29,7 @@ static Status copy_from(const char *name, int flags, Store *store, Error *error)
     sqlite3 *from = NULL;
     int code = sqlite3_open_v2(name, &from, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | flags, NULL);
     if (code == SQLITE_OK) {
-        sqlite3_busy_timeout(from, STORE_BUSY_MS);
+        sqlite3_busy_handler(from, store_wait, store);
         sqlite3_backup *backup = sqlite3_backup_init(store->db, "main", from, "main");
         sqlite3_backup_step(backup, -1);
         code = sqlite3_backup_finish(backup);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "autotune/store/store_internal.h"
+#include "sim/base/clock.h"
 #include "sim/base/escape.h"
 
 Status store_default_path(char path[STORE_PATH_BYTES], Error *error) {
@@ -68,7 +69,7 @@ Status store_error(sqlite3 *db, const char *path, const char *doing, Error *erro
         return error_hint(error, "make room on the disk, or name another file with --db FILE");
     case SQLITE_BUSY:
         return error_set(error, STATUS_ENVIRONMENT, "store %s: another process kept it locked for %d s", path,
-                         STORE_BUSY_MS / 1000);
+                         STORE_BUSY_S);
     default:
         return error_set(error, STATUS_ENVIRONMENT, "store %s: %s: %s", path, doing,
                          db ? sqlite3_errmsg(db) : "out of memory");
@@ -271,8 +272,17 @@ static Status open_file(Store *store, Error *error) {
     return STATUS_OK;
 }
 
+// SQLite's own counts milliseconds and sleeps whole seconds where it was built without usleep, as Debian's is.
+int store_wait(void *of, int times) {
+    Store *store = of;
+    const double now_s = clock_s();
+    store->waits_since_s = times == 0 ? now_s : store->waits_since_s;
+    clock_nap(0.01);
+    return now_s - store->waits_since_s < STORE_BUSY_S;
+}
+
 static Status prepare_database(Store *store, Error *error) {
-    sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+    sqlite3_busy_handler(store->db, store_wait, store);
     TRY(store_execute(store, "PRAGMA foreign_keys = ON", error));
     TRY(store_migrate(store->db, store->path, store_migrations, store_migration_count, error));
     return store_execute(store, "PRAGMA synchronous = NORMAL", error);

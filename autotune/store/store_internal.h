@@ -9,15 +9,19 @@
 
 enum {
     STORE_APPLICATION_ID = 0x6e647475,  // "ndtu": identifies the file as ours
-    STORE_BUSY_MS = 5000                // another ndtune may be writing
+    STORE_BUSY_S = 20                   // another ndtune may be writing
 };
 
 struct Store {
     sqlite3 *db;
     sqlite3_stmt *find_prediction, *find_exposed;  // prepared at the first lookup
     sqlite3_stmt *put_prediction, *put_exposed;    // prepared at the first write
+    double waits_since_s;                          // for another process
     char path[STORE_PATH_BYTES];
 };
+
+// A busy handler (sqlite3_busy_handler) of the Store.
+int store_wait(void *store, int times);
 
 // Brings an open database from its user_version to `count`, in one transaction. The list begins with store_migrations.
 Status store_migrate(sqlite3 *db, const char *path, const Migration *migrations, int count, Error *error);
