@@ -34,7 +34,7 @@ const CommandRow command_table[COMMAND_COUNT] = {
         {"explain",
          "why the best shape beats the next one, and what would change the answer; with --from, what to "
          "change in a config that you train with",
-         "explain --world N --model NAME|FILE [--from FILE] [options]",
+         "explain [--world N --model NAME|FILE] [--from FILE] [options]",
          "ndtune explain --world 32 --model 7b\n"
          "ndtune explain --world 64 --model 70b --cluster aws-p5 --format json\n"
          "ndtune explain --from " FRAMEWORK_DEFAULT_FILE " --model llama-3-8b --micro-batch 2 --grad-accum 8\n",

@@ -133,7 +133,7 @@ Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Erro
 Status cli_predict(Cli *cli, const TuneRequest *request, const TrainPlan *plan, bool own, OnePlan *one, Error *error);
 
 // Fills in the options that name what is trained from the last request in the store, and reports it, where this command
-// line names neither --world nor --model. Export takes over the choices and the cluster, too.
+// line names neither --world nor --model. Export and explain take over the choices and the cluster, too.
 Status last_request_take(Cli *cli, Error *error);
 
 // Replaces this call's options with those of the last request, and reports which; *command is what was asked. This

@@ -30,6 +30,10 @@ Status cmd_explain(Cli *cli, Error *error) {
             cli_given(cli, of_from[i]),
             cli_refuse(cli, of_from[i], error, "--%s of ndtune explain goes with --from", option_row(of_from[i]).name));
     }
+    if (!cli_given(cli, OPTION_WORLD) && !cli_given(cli, OPTION_MODEL)) {
+        TRY(cli_open_store_to_ask(cli, error));
+        TRY(last_request_take(cli, error));
+    }
     TuneRequest request;
     TRY(request_build(cli, &search_defaults, &request, error));
     TuneResult result;

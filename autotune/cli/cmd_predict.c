@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "autotune/calibrate/calibrate.h"
 #include "autotune/cli/cli.h"
@@ -35,7 +36,9 @@ static bool parse_time(const char *text, double *seconds) {
 // The step time of --measured: seconds, or the median of a log.
 static Status measured_step(Cli *cli, const TrainPlan *plan, double *step_s, Error *error) {
     const char *text = cli_value(cli, OPTION_MEASURED)->text;
-    if (!text_parse_double(text, step_s) && !parse_time(text, step_s)) {
+    char *end = NULL;
+    const bool beyond = text[0] == '\0' || (strtod(text, &end), *end == '\0');  // nan, inf, 1e309
+    if (!text_parse_double(text, step_s) && !parse_time(text, step_s) && !beyond) {
         return cli_blame(cli, OPTION_MEASURED,
                          step_log_file_time(arena_format(&cli->arena, "--measured %s", text), text, plan,
                                             cli_integer_or(cli, OPTION_WARM_UP, STEP_LOG_WARM_UP), &cli->arena, step_s,

@@ -128,7 +128,7 @@ Status last_request_take(Cli *cli, Error *error) {
     if (cli_given(cli, OPTION_WORLD) || cli_given(cli, OPTION_MODEL)) {
         return STATUS_OK;
     }
-    const bool everything = cli->command == COMMAND_EXPORT;
+    const bool everything = cli->command == COMMAND_EXPORT || cli->command == COMMAND_EXPLAIN;
     const char *line = NULL;  // a file is for somebody else's framework: what was run here in between is not meant
     TRY(store_last_request(cli->store, everything ? run_defaults.target : NULL, &cli->arena, &line, error));
     if (!line) {

@@ -80,14 +80,16 @@ static Status parse_int(ParseContext *context, const OptionRow *row, OptionValue
 // "4x8" as nodes and their accelerators, which then count as given.
 static Status parse_product(ParseContext *context, Options *options, OptionValue *value, bool *found, Error *error) {
     const size_t digits = strspn(value->text, "0123456789");
-    *found = digits > 0 && digits < WORD_BYTES && strchr("xX*", value->text[digits]) && value->text[digits];
+    const char *rest = value->text + digits;
+    const bool parted = digits > 0 && digits < WORD_BYTES && rest[0] && strchr("xX*", rest[0]);
+    *found = parted && value->text[0] != '0' && rest[1] && rest[1 + strspn(rest + 1, "0123456789")] == '\0';  // no 0x8
     if (!*found) {
         return STATUS_OK;
     }
     static const OptionId ids[] = {OPTION_NODES, OPTION_GPUS_PER_NODE};
     char nodes[WORD_BYTES];
     snprintf(nodes, sizeof nodes, "%.*s", (int)digits, value->text);
-    const char *texts[] = {nodes, value->text + digits + 1};
+    const char *texts[] = {nodes, rest + 1};
     for (int i = 0; i < 2; i++) {
         const OptionRow row = option_row(ids[i]);
         OptionValue one = {.given = true, .text = texts[i], .argument = value->argument};

@@ -254,6 +254,9 @@ Status check_choices(Builder *builder, Error *error) {
         TRY(check_alone(asked, of_adapters, COUNT_OF(of_adapters),
                         "goes with --finetune lora, qlora or lora-int8; without it all is trained", error));
     }
+    FAIL_IF(asked->choices[PLAN_LORA_RANK] && request->asked[PLAN_LORA_RANK] == 0,
+            about(asked, ASKED_CHOICE + PLAN_LORA_RANK, error), STATUS_USAGE,
+            "--lora-rank takes a whole number from 1 to %d, not 0", plan_fields[PLAN_LORA_RANK].high);
     return request->model.experts.count > 0
                ? STATUS_OK
                : check_alone(asked, of_experts, COUNT_OF(of_experts),

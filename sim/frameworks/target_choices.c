@@ -204,6 +204,11 @@ static int told_chunks(const Target *target, const TrainPlan *plan) {
     return plan_chunks(plan);
 }
 
+static int told_rank(const Target *target, const TrainPlan *plan) {
+    (void)target;
+    return plan_field_matters(plan, PLAN_LORA_RANK) ? plan_lora_rank(plan) : 0;
+}
+
 static int told_group(const Target *target, const TrainPlan *plan) {
     return plan_field_matters(plan, PLAN_PP_GROUP) ? target_pp_group(target, plan) : 0;
 }
@@ -257,6 +262,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, HAS(sp_switch), .told = told_sequences},
     [PLAN_REDUCE_BUCKET] = {.offers = offers_bucket, .has = has_buckets},
     [PLAN_PP_GROUP] = {.has = has_groups, .told = told_group},
+    [PLAN_LORA_RANK] = {.told = told_rank},
     [PLAN_PP_ROUNDS] = {HAS(pp_rounds), .told = told_rounds},
     [PLAN_P2P_OVERLAP] = {HAS(p2p_switch)},
     [PLAN_FP8_ACTIVATION] = {HAS(fp8_activation)},

@@ -99,8 +99,10 @@ static Status check_window(const ModelSpec *model, Error *error) {
 static Status check_experts(const ModelSpec *model, Error *error) {
     const Experts *experts = &model->experts;
     const double most = (double)model->layers * experts->count * 3.0 * model->hidden * experts->ffn;
+    FAIL_IF(experts->count > 0 && experts->active > experts->count, error, STATUS_USAGE,
+            "model %s: a token visits %d experts, and there are %d", model->name, experts->active, experts->count);
     FAIL_IF(experts->count < 0 || experts->shared_ffn < 0 ||
-                (experts->count > 0 && (experts->active < 1 || experts->active > experts->count || experts->ffn < 1)),
+                (experts->count > 0 && (experts->active < 1 || experts->ffn < 1)),
             error, STATUS_USAGE,
             "model %s: of %d experts of width %d a token visits %d, and the shared ones are %d wide", model->name,
             experts->count, experts->ffn, experts->active, experts->shared_ffn);

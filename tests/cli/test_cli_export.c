@@ -109,9 +109,14 @@ Test(cli_export, without_words_it_goes_on_with_the_last_request) {
     cr_expect(strstr(text, "8 ranks on 1 node of dgx-a100-80g"), "%s", text);
     cr_expect(strstr(text, "Batch: 64 sequences"), "%s", text);
     cr_expect(strstr(text, "a file.yaml' train.py"), "%s", text);  // quoted, as it has a blank
+    ProgramRun why = CLI("explain", "--db", db);
+    cr_expect_eq(why.exit_code, 0, "%s", why.err);
+    cr_expect(strstr(why.err, "going on with the last request: ndtune export --world 8"), "%s", why.err);
+    cr_expect(strstr(why.out, "tiny on 8 x A100-SXM4-80GB (dgx-a100-80g)"), "%s", why.out);
     program_run_free(&plan);
     program_run_free(&here);
     program_run_free(&file);
+    program_run_free(&why);
     temp_dir_remove(folder);
 }
 
