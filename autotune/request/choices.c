@@ -2,9 +2,12 @@
 
 #include <string.h>
 
+#include "autotune/request/request.h"
 #include "autotune/request/request_internal.h"
 #include "autotune/search/batch.h"
 #include "autotune/search/space.h"
+#include "sim/base/text.h"
+#include "sim/cost/compute.h"
 #include "sim/frameworks/target_choices.h"
 
 // "bf16, fp32": what the profile has rates for.
@@ -98,6 +101,14 @@ static bool lacks_flash(const Accelerator *accelerator) {
     return efficient;
 }
 
+// The kernel whose rate one gets that the profile has none of; NULL where it has one, or has but one for all.
+static const char *kernel_instead(const TuneRequest *request, AttentionKernel attention) {
+    const char *kernel = attention_names[attention == ATTENTION_TRITON ? ATTENTION_FLASH : attention];
+    const AttentionRate *rate = attention_rate(&request->cluster.accelerator, kernel, request->model.head_dim);
+    const bool named = rate && text_index(attention_names, ATTENTION_COUNT, rate->kernel) >= 0;
+    return attention != ATTENTION_EAGER && named && strcmp(rate->kernel, kernel) != 0 ? rate->kernel : NULL;
+}
+
 // The kernels of the plan are those of the target, and of what was said about them.
 static void say_kernels(Builder *builder) {
     const TuneRequest *request = builder->request;
@@ -114,6 +125,9 @@ static void say_kernels(Builder *builder) {
                "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
                "chips that FlashAttention runs on",
                attention_names[plan.attention], request->cluster.accelerator.name);
+    } else if (builder->asked->choices[PLAN_ATTENTION] && kernel_instead(request, plan.attention)) {
+        assume(builder, "attention %s is priced as %s: the profile %s has no rate of it",
+               attention_names[plan.attention], kernel_instead(request, plan.attention), request->cluster.name);
     }
 }
 
@@ -129,6 +143,25 @@ static void say_others(Builder *builder) {
         if (plan_fields[i].scope == PLAN_OF_JOB && !told[i] && asked != TUNE_ANY && asked != plan_fields[i].usual) {
             assume(builder, "%s %s", plan_fields[i].label, plan_value_text((PlanFieldId)i, asked, VALUE_BUFFER));
         }
+    }
+}
+
+// What was said of a plan that has no place for it.
+void say_without_effect(Builder *builder) {
+    const char *words = "";
+    TrainPlan plan;
+    request_plan(builder->request, &builder->request->mesh, &plan);
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        const int asked = builder->request->asked[id];
+        const bool other = asked != TUNE_ANY && asked != plan_get(&plan, id);
+        if (builder->asked->choices[id] && other && !plan_field_matters(&plan, id)) {
+            words = arena_format(builder->arena, "%s%s--%s %s", words, words[0] ? ", " : "",
+                                 plan_fields[id].option.name, plan_value_text(id, asked, VALUE_BUFFER));
+        }
+    }
+    if (words[0]) {
+        assume(builder, "without effect in this plan: %s", words);
     }
 }
 

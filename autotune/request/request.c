@@ -324,5 +324,8 @@ Status request_resolve(Asked *asked, const RequestDefaults *defaults, Arena *are
     TRY(check_stages(&builder, error));
     choose_limits(&builder);
     TRY(choose_objective(&builder, error));
+    if (defaults->single_plan) {
+        say_without_effect(&builder);
+    }
     return choose_baseline(&builder, error);
 }

@@ -43,6 +43,7 @@ Status say_number(Builder *builder, PlanFieldId id, const char *whose, const cha
 Status choose_precision(Builder *builder, Error *error);
 void choose_batch(Builder *builder);
 void choose_search(Builder *builder);
+void say_without_effect(Builder *builder);
 Status check_choices(Builder *builder, Error *error);
 // What was asked about pipelines is what the target has, and says all that it needs.
 Status check_stages(Builder *builder, Error *error);

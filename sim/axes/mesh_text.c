@@ -78,6 +78,18 @@ static Status parse_axis(char *word, const char *text, Mesh *mesh, bool seen[AXI
     return STATUS_OK;
 }
 
+// "1, 2, 4": the sizes that a borrowed axis can have.
+static const char *lendable(const Mesh *mesh, int axis, char *out, size_t bytes) {
+    const int most = mesh_group_size(mesh, axis_lenders[axis]);
+    size_t used = 0;
+    for (int size = 1; size <= most && used < bytes; size++) {
+        if (mesh_lends_ranks(mesh, axis_lenders[axis], size)) {
+            used += (size_t)snprintf(out + used, bytes - used, "%s%d", used > 0 ? ", " : "", size);
+        }
+    }
+    return out;
+}
+
 static Status check_borrowed(const Mesh *mesh, const char *text, Error *error) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         Mesh alone = *mesh;  // with no other borrowed axis, so that the one at fault is named
@@ -85,8 +97,8 @@ static Status check_borrowed(const Mesh *mesh, const char *text, Error *error) {
             alone.size[other] = other == axis || (AXES_OWN & AXIS_BIT(other)) ? alone.size[other] : 1;
         }
         FAIL_IF((AXES_BORROWED & AXIS_BIT(axis)) && !mesh_lends_evenly(&alone), error, STATUS_USAGE,
-                "mesh \"%s\": %s=%d must divide the ranks that it is taken from", text, axis_names[axis],
-                mesh->size[axis]);
+                "mesh \"%s\": %s=%d must divide the ranks that it is taken from: use %s %s", text, axis_names[axis],
+                mesh->size[axis], axis_names[axis], lendable(&alone, axis, (char[128]){0}, 128));
     }
     return STATUS_OK;
 }

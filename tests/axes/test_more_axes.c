@@ -95,8 +95,9 @@ Test(more_axes, what_cannot_be_borrowed_evenly_is_refused) {
     Mesh mesh;
     Error error = {0};
     cr_assert_eq(mesh_parse("dp_shard=4,cp=3,lent=2", &mesh, &error), STATUS_USAGE);
-    cr_assert_str_eq(error.message,
-                     "mesh \"dp_shard=4,cp=3,lent=2\": lent=2 must divide the ranks that it is taken from");
+    cr_assert_str_eq(
+        error.message,
+        "mesh \"dp_shard=4,cp=3,lent=2\": lent=2 must divide the ranks that it is taken from: use lent 1, 3, 6, 12");
     cr_assert_eq(mesh_parse("dp_shard=4,lent=8", &mesh, &error), STATUS_USAGE);
 }
 

@@ -337,3 +337,25 @@ Test(cli_plan, who_says_everything_gets_a_sentence_for_each_choice) {
     cr_assert(run.exit_code >= 0 && run.exit_code <= 2, "%d: %s", run.exit_code, run.err);
     program_run_free(&run);
 }
+
+Test(cli_plan, what_has_no_effect_in_a_plan_is_said) {
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=2", "--model", "tiny", "--target", "megatron",
+                         "--recompute-modules", "mlp", "--tp-overlap", "on", "--grad-accum", "2");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_not_null(strstr(run.out, "without effect in this plan: --tp-overlap on, --recompute-modules mlp\n"), "%s",
+                       run.out);
+    program_run_free(&run);
+    run =
+        CLI("predict", "--mesh", "dp_shard=2", "--model", "tiny", "--attention", "flash3", "--cluster", "dgx-a100-80g");
+    cr_expect_not_null(strstr(run.out, "attention flash3 is priced as flash: the profile dgx-a100-80g has no rate"),
+                       "%s", run.out);
+    program_run_free(&run);
+}
+
+Test(cli_plan, the_least_memory_is_explained_as_what_was_asked_for) {
+    ProgramRun run = CLI("explain", "--world", "4", "--model", "tiny", "--objective", "memory", "--effort", "estimate");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    cr_expect_not_null(strstr(run.out, "fewer tokens per second than the next: the least memory was asked for."), "%s",
+                       run.out);
+    program_run_free(&run);
+}
