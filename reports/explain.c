@@ -82,6 +82,14 @@ static const RecordField sensitivities[] = {
 };
 SCHEMA(sensitivities, Sensitivity);
 
+// Why the best is it although another shape makes more tokens per second.
+static const char *in_spite(const Explanation *explanation, const Prediction *other) {
+    const TuneRequest *request = explanation->result->request;
+    return request->objective == OBJECTIVE_MEMORY ? "the least memory was asked for"
+           : explain_leaves_room(request, other)  ? "that is level, and the best is simpler or needs less memory"
+                                                  : "that one leaves less than 8 % of the memory free";
+}
+
 static void print_heads(const Explanation *explanation, FILE *out) {
     const Prediction *best = explanation->best, *next = explanation->runner_up;
     fprintf(out, "%sbest%s  %s\n      step %s\n", colour(out, COLOUR_GOOD), colour(out, COLOUR_END),
@@ -97,7 +105,7 @@ static void print_heads(const Explanation *explanation, FILE *out) {
             lead < 0 ? "fewer" : "more");
     const ExplainTerm most = explain_most_saved(explanation);
     if (lead < 0) {
-        fputs(": that is level, and it is simpler or needs less memory", out);
+        fprintf(out, ": %s", in_spite(explanation, next));
     } else if (most.name) {
         fprintf(out, ", most of all by less %s", most.name);
     }
@@ -142,7 +150,7 @@ static void print_other_kind(const Explanation *explanation, const char *kind, F
             format_mesh(&other->plan.mesh, FORMAT_BUFFER), kind, 100 * fabs(1 - 1 / (1 + lead)),
             lead >= 0 ? "fewer" : "more");
     if (lead < 0) {
-        fputs("  that is level, and the best is simpler or needs less memory\n", out);
+        fprintf(out, "  %s\n", in_spite(explanation, other));
     } else if (most.name) {
         fprintf(out, "  most of it: more %s\n", most.name);
     }

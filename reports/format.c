@@ -116,15 +116,19 @@ char *format_changes(const Target *target, const TrainPlan *from, const TrainPla
 
 static const double near = 0.05;  // relative to the best's tokens per second
 
+// By memory nothing is a tie: predicted bytes have no interval.
 double tie_share(const TuneResult *result) {
     const Prediction *best = &result->entries[0];
-    return best->step_high_s - best->step_low_s > near * best->step_s ? near : 0;
+    return result->request->objective != OBJECTIVE_MEMORY && best->step_high_s - best->step_low_s > near * best->step_s
+               ? near
+               : 0;
 }
 
 char *format_close_shapes(const TuneResult *result, char out[FORMAT_BYTES]) {
     const Prediction *best = &result->entries[0];
+    const bool by_speed = result->request->objective != OBJECTIVE_MEMORY;
     int close = 0;
-    for (int i = 1; i < result->entry_count; i++) {
+    for (int i = 1; i < result->entry_count && by_speed; i++) {
         close += result->entries[i].tokens_per_s > (1 - near) * best->tokens_per_s;
     }
     snprintf(out, FORMAT_BYTES, "%d other%s within 5 %%%s", close, close == 1 ? " is" : "s are",

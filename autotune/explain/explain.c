@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "autotune/parallel.h"
+#include "autotune/search/best.h"
 #include "autotune/search/search.h"
 #include "sim/analytic/analytic.h"
 
@@ -228,4 +229,8 @@ Status explain_run(const TuneResult *result, const Progress *progress, Explanati
     TRY(parallel_run(&work, error));
     TRY(expert_cuts_explain(result, &explanation->cuts, error));
     return sensitivity_run(result->request, &explanation->best->plan, progress, &explanation->sensitivities, error);
+}
+
+bool explain_leaves_room(const TuneRequest *request, const Prediction *prediction) {
+    return best_leaves_room(request, prediction->memory.reserved_bytes);
 }

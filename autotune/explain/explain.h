@@ -46,3 +46,6 @@ typedef struct Explanation {
 // Asks the questions about a finished search, each by further searches that only estimate, and simulates the best plan
 // under small changes.
 Status explain_run(const TuneResult *result, const Progress *progress, Explanation *explanation, Error *error);
+
+// Does a plan leave that part of the memory free that the best leaves where it can?
+bool explain_leaves_room(const TuneRequest *request, const Prediction *prediction);

@@ -76,7 +76,7 @@ static void write_lead(const HtmlReport *report, FILE *out) {
                   format_layout(&result->entries[1].plan.mesh, FORMAT_BUFFER));
     if (*format_close_shapes(result, close)) {
         markup_format(out, "%s%s.", close, measured ? "" : ": measure them (ndtune validate)");
-    } else {
+    } else if (report->result->request->objective != OBJECTIVE_MEMORY) {
         fputs("No other shape is within 5 %.", out);
     }
     write_against_fsdp(result, out);

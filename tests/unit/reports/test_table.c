@@ -185,6 +185,15 @@ Test(choices, what_is_faster_says_in_what_it_differs) {
                      "dp_shard=4,tp=2, recompute none, micro-batch 4, reshard never");
 }
 
+Test(choices, nothing_is_too_close_to_call_where_the_least_memory_was_asked_for) {
+    fixture_fill(&fixture);
+    fixture.entries[1].tokens_per_s = 1.01 * fixture.entries[0].tokens_per_s;
+    cr_expect_str_eq(format_close_shapes(&fixture.result, FORMAT_BUFFER), "1 other is within 5 %, too close to call");
+    fixture.request.objective = OBJECTIVE_MEMORY;
+    cr_expect_str_empty(format_close_shapes(&fixture.result, FORMAT_BUFFER));
+    cr_expect_eq(tie_share(&fixture.result), 0);
+}
+
 static Status print_grid(int width, FILE *out, Error *error) {
     static const GridColumn columns[] = {{"mesh", false}, {"rotate", false}, {"memory", true}};
     Grid *grid = grid_new(columns, 3);
