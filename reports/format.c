@@ -173,6 +173,10 @@ void format_rivals(const TuneResult *result, FILE *out) {
     }
 }
 
+const char *format_peak(const TrainPlan *plan) {
+    return plan->precision == DTYPE_FP8 ? " of the peak in fp8" : "";
+}
+
 char *format_between(double middle_s, double low_s, double high_s, char out[FORMAT_BYTES]) {
     snprintf(out, FORMAT_BYTES, "%s (%s .. %s)", text_seconds(UNIT_BUFFER, middle_s), text_seconds(UNIT_BUFFER, low_s),
              text_seconds(UNIT_BUFFER, high_s));

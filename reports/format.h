@@ -44,6 +44,9 @@ char *format_interval(const Prediction *prediction, char out[FORMAT_BYTES]);
 // "95.1 ms (88.0 ms .. 103 ms)"
 char *format_between(double middle_s, double low_s, double high_s, char out[FORMAT_BYTES]);
 
+// What follows an MFU: " of the peak in fp8", where others divide by that of bf16 too; empty in other formats.
+const char *format_peak(const TrainPlan *plan);
+
 // What follows accumulation: " (2 schedules of 8)", empty of one.
 char *format_rounds(const TrainPlan *plan, char out[FORMAT_BYTES]);
 

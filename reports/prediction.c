@@ -14,8 +14,8 @@ static void print_speed(const PredictionReport *report, FILE *out) {
     fprintf(out, "tokens/s      %s", text_count(UNIT_BUFFER, prediction->tokens_per_s));
     fprintf(out, ", %s per accelerator\n",
             text_count(UNIT_BUFFER, prediction->tokens_per_s / mesh_world(&prediction->plan.mesh)));
-    fprintf(out, "MFU           %.1f %% (HFU %.1f %%), %.0f model TFLOP/s per accelerator\n", 100 * prediction->mfu,
-            100 * prediction->hfu, 1e-12 * prediction->model_flop_per_s_per_gpu);
+    fprintf(out, "MFU           %.1f %% (HFU %.1f %%)%s, %.0f model TFLOP/s per accelerator\n", 100 * prediction->mfu,
+            100 * prediction->hfu, format_peak(&prediction->plan), 1e-12 * prediction->model_flop_per_s_per_gpu);
     format_training(request, prediction, out);
     fprintf(out, "\nTime\n");
     format_time(prediction, out);

@@ -151,7 +151,8 @@ static void print_best(const TuneResult *result, FILE *out) {
     fprintf(out, "\n%s", colour(out, COLOUR_GOOD));
     wrap_line(out, 6, "Best: %s%s", text, format_choice_options(result->request->target, &best->plan, FORMAT_BUFFER));
     fprintf(out, "%s", colour(out, COLOUR_END));
-    wrap_line(out, 2, "  step %s, MFU %.1f %%", format_interval(best, text), 100 * best->mfu);
+    wrap_line(out, 2, "  step %s, MFU %.1f %%%s", format_interval(best, text), 100 * best->mfu,
+              format_peak(&best->plan));
     wrap_line(out, 2, "  %s", result->best_reason);
     if (*format_close_shapes(result, text)) {
         wrap_line(out, 2, "  %s: measure them (ndtune validate)", text);

@@ -144,7 +144,7 @@ static void write_speed(const Prediction *plan, double step_s, const char *measu
         arena_format(arena, "%s per accelerator", text_count(UNIT_BUFFER, tokens_per_s / mesh_world(&plan->plan.mesh))),
         out);
     markup_card(arena_format(arena, "MFU%s", measured), arena_format(arena, "%.1f %%", 100 * faster * plan->mfu),
-                arena_format(arena, "HFU %.1f %%", 100 * faster * plan->hfu), out);
+                arena_format(arena, "HFU %.1f %%%s", 100 * faster * plan->hfu, format_peak(&plan->plan)), out);
 }
 
 // For a plan that ran: measured, then predicted.

@@ -84,6 +84,11 @@ Test(table, shows_step_interval_speed_and_memory_against_the_limit) {
     free(text);
 }
 
+Test(table, a_share_of_the_peak_in_fp8_is_said_to_be_that) {
+    cr_expect_str_eq(format_peak(&(TrainPlan){.precision = DTYPE_FP8}), " of the peak in fp8");
+    cr_expect_str_empty(format_peak(&(TrainPlan){.precision = DTYPE_BF16}));
+}
+
 Test(table, names_the_assumptions) {
     char *text = printed(print_short);
     SAYS(text, "Assumed\n  sequences of 4096 tokens\n");
