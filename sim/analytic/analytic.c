@@ -511,7 +511,7 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
     Estimate unpaired;
     without.ep_overlap = false;
     TRY(time_paired(analytic, &without, false, &unpaired, error));
-    analytic_mix_in(estimate, &unpaired, plan_has_stages(plan) ? analytic->unpaired : cost_unpaired_share(plan));
+    analytic_mix_in(estimate, &unpaired, cost_unpaired_share(analytic->pipeline ? analytic->pipeline : plan));
     return STATUS_OK;
 }
 

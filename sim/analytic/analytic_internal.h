@@ -37,7 +37,6 @@ struct Analytic {
     Memo splits;                // how layers are split over stages
     int stage;                  // pipeline stage for which pieces are looked up and built
     double in_flight;           // its micro-steps whose backward has not run yet
-    double unpaired;            // share of its expert exchanges for which ep_overlap finds no partner
     const TrainPlan *pipeline;  // whose stage is timed; NULL: a plan without stages
     bool stops_host;            // at each of its messages
     EstimateLimits limits;

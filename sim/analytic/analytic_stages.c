@@ -94,9 +94,22 @@ static TrainPlan plan_of_head(const TrainPlan *plan) {
     return of;
 }
 
-static Status time_stage_of(Analytic *analytic, const TrainPlan *plan, int stage, StageTimes *times, Error *error) {
+// Whose stages are timed, each as if it were alone.
+typedef struct TimedPlan {
+    const TrainPlan *pipeline;
+    TrainPlan alone;
+    bool stops_host;  // at its messages
+} TimedPlan;
+
+static Status time_stage_of(Analytic *analytic, const TimedPlan *of, int stage, StageTimes *times, Error *error) {
     analytic->stage = stage;
-    return time_stage(analytic, plan, times, error);
+    analytic->pipeline = of->pipeline;
+    analytic->stops_host = of->stops_host;
+    const Status status = time_stage(analytic, &of->alone, times, error);
+    analytic->stage = 0;
+    analytic->pipeline = NULL;
+    analytic->stops_host = false;
+    return status;
 }
 
 // What the last stage takes beyond its layers.
@@ -105,8 +118,8 @@ static double beyond_layers(const StageSplit *split, const StageTimes *fullest, 
 }
 
 // What they add to a micro-step: the last of two stages, less its layers.
-static Status time_head(Analytic *analytic, const TrainPlan *of, double *head_s, Error *error) {
-    const StageSplit *split = stage_split(analytic, of);
+static Status time_head(Analytic *analytic, const TimedPlan *of, double *head_s, Error *error) {
+    const StageSplit *split = stage_split(analytic, &of->alone);
     StageTimes fullest, last;
     TRY(time_stage_of(analytic, of, split->stage[STAGE_FULLEST], &fullest, error));
     TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
@@ -116,14 +129,14 @@ static Status time_head(Analytic *analytic, const TrainPlan *of, double *head_s,
 
 // Where the stages before the last have layers of another kind, theirs say nothing about its: it is timed with one
 // layer and with two.
-static Status time_head_by_difference(Analytic *analytic, const TrainPlan *of, double *head_s, Error *error) {
-    TrainPlan plan = *of;
+static Status time_head_by_difference(Analytic *analytic, const TimedPlan *of, double *head_s, Error *error) {
+    TimedPlan ends = *of;
     StageTimes times[2];
-    plan.pp_split = SPLIT_ENDS;
+    ends.alone.pp_split = SPLIT_ENDS;
     for (int i = 0; i < 2; i++) {
-        plan.pp_last = i + 1;
-        plan.pp_first = analytic->model.layers - plan.pp_last;
-        TRY(time_stage_of(analytic, &plan, mesh_stages(&plan.mesh) - 1, &times[i], error));
+        ends.alone.pp_last = i + 1;
+        ends.alone.pp_first = analytic->model.layers - ends.alone.pp_last;
+        TRY(time_stage_of(analytic, &ends, mesh_stages(&of->alone.mesh) - 1, &times[i], error));
     }
     *head_s = fmax(0, 2 * times[0].pace_s - times[1].pace_s);
     return STATUS_OK;
@@ -147,20 +160,13 @@ double stage_known_head_s(Analytic *analytic, const TrainPlan *plan) {
 }
 
 static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
-    TrainPlan of;
-    const MemoKey key = head_key(analytic, plan, &of);
+    TimedPlan of = {.pipeline = &of.alone};
+    const MemoKey key = head_key(analytic, plan, &of.alone);
     double *known = memo_find(&analytic->times->heads, &key);
     if (!known) {
         known = ARENA_NEW(analytic->arena, double);
-        look_away(analytic);
-        const bool stops = analytic->stops_host;
-        analytic->stops_host = false;
-        const Status status = stage_mixes_layers(&analytic->model)
-                                  ? time_head_by_difference(analytic, &of, known, error)
-                                  : time_head(analytic, &of, known, error);
-        look_away(analytic);
-        analytic->stops_host = stops;
-        TRY(status);
+        TRY(stage_mixes_layers(&analytic->model) ? time_head_by_difference(analytic, &of, known, error)
+                                                 : time_head(analytic, &of, known, error));
         memo_add(&analytic->times->heads, &key, known, analytic->arena);
     }
     *head_s = *known;
@@ -293,20 +299,20 @@ static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const Pipeli
 }
 
 // A dense layer where the fullest stage's are of experts: what the first stage takes beyond its own of these.
-static Status time_dense_layer(Analytic *analytic, const TrainPlan *alone, const StageSplit *split, double layer_s,
+static Status time_dense_layer(Analytic *analytic, const TimedPlan *of, const StageSplit *split, double layer_s,
                                double *dense_s, Error *error) {
     StageTimes first;
     *dense_s = layer_s;
     if (split->first_dense == 0 || split->stage[STAGE_FULLEST] == 0) {
         return STATUS_OK;
     }
-    TRY(time_stage_of(analytic, alone, 0, &first, error));
+    TRY(time_stage_of(analytic, of, 0, &first, error));
     *dense_s = fmax(0, first.pace_s - layer_s * (split->first_layers - split->first_dense)) / split->first_dense;
     return STATUS_OK;
 }
 
 // Where the device waits for the host, the head hides as much of its own time: the last stage itself is timed.
-static Status time_head_beside_host(Analytic *analytic, const TrainPlan *alone, const StageSplit *split,
+static Status time_head_beside_host(Analytic *analytic, const TimedPlan *of, const StageSplit *split,
                                     const StageTimes *fullest, double *head_s, Error *error) {
     static const double NO_MATTER = 0.02;
     StageTimes last;
@@ -314,7 +320,7 @@ static Status time_head_beside_host(Analytic *analytic, const TrainPlan *alone, 
         split->layers[STAGE_LAST] == 0) {
         return STATUS_OK;
     }
-    TRY(time_stage_of(analytic, alone, split->stage[STAGE_LAST], &last, error));
+    TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
     *head_s = beyond_layers(split, fullest, &last);
     return STATUS_OK;
 }
@@ -339,16 +345,16 @@ static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan
 // *head_s stays 0 where it does not matter.
 static Status time_stages(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                           const StageSplit *split, double *head_s, StageTimes *fullest, double *dense_s, Error *error) {
-    const TrainPlan alone = stage_plan_alone(analytic, plan);
+    const TimedPlan of = {plan, stage_plan_alone(analytic, plan), stops_host(analytic, plan)};
     *head_s = *dense_s = 0;
-    TRY(time_stage_of(analytic, &alone, split->stage[STAGE_FULLEST], fullest, error));
+    TRY(time_stage_of(analytic, &of, split->stage[STAGE_FULLEST], fullest, error));
     if (is_hopeless_headless(analytic, plan, shape, split, fullest)) {
         *dense_s = layer_s(split, fullest, 0);
         return STATUS_OK;
     }
     TRY(find_head(analytic, plan, head_s, error));
-    TRY(time_head_beside_host(analytic, &alone, split, fullest, head_s, error));
-    return time_dense_layer(analytic, &alone, split, layer_s(split, fullest, *head_s), dense_s, error);
+    TRY(time_head_beside_host(analytic, &of, split, fullest, head_s, error));
+    return time_dense_layer(analytic, &of, split, layer_s(split, fullest, *head_s), dense_s, error);
 }
 
 // A stage of one chunk waits for what it sends before it takes anything (lower_messages.c).
@@ -361,12 +367,8 @@ static Status note_pace(Analytic *analytic, const TrainPlan *plan, const StageSp
                         double head_s, Error *error) {
     StageTimes going_on = *fullest;
     if (stops_host(analytic, plan)) {
-        const TrainPlan alone = stage_plan_alone(analytic, plan);
-        analytic->pipeline = plan;
-        const Status status = time_stage_of(analytic, &alone, split->stage[STAGE_FULLEST], &going_on, error);
-        analytic->pipeline = NULL;
-        look_away(analytic);
-        TRY(status);
+        const TimedPlan of = {plan, stage_plan_alone(analytic, plan), false};
+        TRY(time_stage_of(analytic, &of, split->stage[STAGE_FULLEST], &going_on, error));
     }
     const double each_s = layer_s(split, &going_on, head_s);
     return stage_note_pace(analytic, plan, split, each_s * device_share(analytic, plan, &going_on), error);
@@ -378,14 +380,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const int micro_steps = plan->grad_accum;
     StageTimes fullest;
     double head_s, dense_s;
-    analytic->unpaired = cost_unpaired_share(plan);
-    analytic->pipeline = plan;
-    analytic->stops_host = stops_host(analytic, plan);
-    const Status status = time_stages(analytic, plan, shape, split, &head_s, &fullest, &dense_s, error);
-    analytic->pipeline = NULL;
-    analytic->stops_host = false;
-    look_away(analytic);
-    TRY(status);
+    TRY(time_stages(analytic, plan, shape, split, &head_s, &fullest, &dense_s, error));
     const double each_s = layer_s(split, &fullest, head_s);
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, plan, &message);
