@@ -19,16 +19,7 @@
 // left in bf16; reductions of scales of operands that no tp rank gathers; the pass over updated weights that finds
 // their maxima. Blackwell's tensor cores need no transposed copy of what has one scale.
 
-#include <string.h>
-
 #include "sim/step/lower_ops.h"
-
-static bool is_named(const char *const *names, const char *name) {
-    while (*names && strcmp(*names, name) != 0) {
-        names++;
-    }
-    return *names != NULL;
-}
 
 // 4 bits plus a scale byte for each 16; the scales of the others are neglected.
 enum { NVFP4_BYTES = 9, NVFP4_BLOCK = 16 };

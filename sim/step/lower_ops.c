@@ -3,7 +3,16 @@
 
 #include "sim/step/lower_ops.h"
 
+#include <string.h>
+
 // ---- tensors by name
+
+bool is_named(const char *const *names, const char *name) {
+    while (*names && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
 
 int32_t activation(Lowering *lowering, const char *name, int64_t elements) {
     const Dtype dtype = activation_dtype(lowering, name);

@@ -35,7 +35,9 @@ typedef struct Projection {
     int count;
 } Projection;
 
+bool is_named(const char *const *names, const char *name);  // names end with NULL
 Dtype activation_dtype(const Lowering *lowering, const char *name);
+extern const char *const upcast_tensors[];
 bool is_upcast(const Lowering *lowering, const char *tensor);  // in fp32 beside packed weights (lower_upcast.c)
 void add_product_cast(const Lowering *lowering, Op *op, OpRef ref);
 void cast_values(Lowering *lowering, Section section, const char *name, OpRef from, OpRef to);

@@ -80,11 +80,7 @@ static const char *const expert_drops[] = {
 static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
 
 static bool listed(const char *const *names, const char *tensor) {
-    const char *name = mixed_plain_name(tensor);
-    while (*names && strcmp(*names, name) != 0) {
-        names++;
-    }
-    return *names != NULL;
+    return is_named(names, mixed_plain_name(tensor));
 }
 
 static bool checkpoints_children(const Lowering *lowering) {

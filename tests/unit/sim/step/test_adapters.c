@@ -6,7 +6,7 @@
 
 #include "sim/memory/memory.h"
 #include "sim/memory/memory_breakdown.h"
-#include "sim/step/step.h"
+#include "sim/step/lower_ops.h"
 #include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
@@ -497,5 +497,37 @@ Test(adapters, race_with_nothing_and_every_memory_plan_is_proved) {
         const StepProgram program = lowered(&arena, with_adapters(requests[i]));
         cr_assert_eq(memory_plan(&program, &arena, &plan, &error), STATUS_OK, "%d: %s", i, error.message);
         cr_assert_eq(hazard_check(&program, &plan, &arena, NULL, &error), STATUS_OK, "%d: %s", i, error.message);
+    }
+}
+
+static bool has_buffer(const StepProgram *program, const char *name) {
+    int32_t i = 0;
+    while (i < program->buffer_count && strcmp(program->buffers[i].name, name) != 0) {
+        i++;
+    }
+    return i < program->buffer_count;
+}
+
+// What is turned to fp32 is found by its name: each is that of a tensor of some model, whatever its dtype there.
+Test(adapters, beside_packed_weights_name_tensors_that_there_are) {
+    const StepProgram programs[] = {
+        on_one(FINETUNE_QLORA, "accelerate@1.0", NULL),
+        lowered(&arena, (LoweredRequest){.model = "pythia-1.4b", .target = "accelerate", .bf16 = true}),
+        lowered(&arena, (LoweredRequest){.target = "megatron", .mesh = "tp=2", .bf16 = true}),
+        lowered(&arena, (LoweredRequest){.target = "torchtitan",
+                                         .mesh = "pp=2,tp=2",
+                                         .pp_schedule = PP_ZERO_BUBBLE,
+                                         .virtual_stages = 2,
+                                         .grad_accum = 4,
+                                         .bf16 = true,
+                                         .eager = true}),
+    };
+    enum { PROGRAMS = sizeof programs / sizeof programs[0] };
+    for (const char *const *name = upcast_tensors; *name; name++) {
+        bool is = false;
+        for (int i = 0; i < PROGRAMS; i++) {
+            is = is || has_buffer(&programs[i], *name);
+        }
+        cr_expect(is, "%s", *name);
     }
 }
