@@ -13,7 +13,6 @@
 
 #include "autotune/accuracy/run_labels.h"
 #include "sim/frameworks/target.h"
-#include "sim/model/model_families.h"
 
 enum { NAME_BYTES = 64, FAMILY_LETTERS = 3 };
 

@@ -2,7 +2,6 @@
 
 #include "autotune/blame/job.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_WORLD = 1 << 20 };

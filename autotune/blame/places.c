@@ -5,7 +5,6 @@
 #include "autotune/blame/places.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { STEPS_COMPARED = 2 };

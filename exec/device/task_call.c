@@ -244,7 +244,8 @@ KernelGated call_gated_rows(const TaskCall *call, int came) {
 
 // ---------------------------------------------------------------------------------------------- loss and optimizer
 
-float call_loss_gradient(const TaskCall *call) {
+// Gradients are scaled by 1 / tokens of the global step, so those of ranks and micro-batches simply add.
+static float call_loss_gradient(const TaskCall *call) {
     return (float)(1.0 / (double)plan_tokens_per_step(&call->program->plan));
 }
 

@@ -127,8 +127,6 @@ KernelGated call_gated_shape(const TaskCall *call);
 KernelGated call_gated_experts(const TaskCall *call, int came);  // with the rows of call_gated_shape
 KernelGated call_gated_rows(const TaskCall *call, int came);
 
-// Gradients are scaled by 1 / tokens of the global step, so those of ranks and micro-batches simply add.
-float call_loss_gradient(const TaskCall *call);
 KernelLoss call_loss(const TaskCall *call);  // of the tasks with AT_LOSS_SUMS
 
 // Elements [first, first + count) of this rank's shard of the task's unit; the first `lead` are replicated on

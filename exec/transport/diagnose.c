@@ -7,8 +7,6 @@
 
 #include "exec/transport/diagnose.h"
 
-#include <inttypes.h>
-
 enum { NOBODY = -1 };
 
 static bool one_group(const ProgressTable *table, int communicator, int rank, int other) {

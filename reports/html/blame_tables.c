@@ -5,7 +5,6 @@
 
 #include "reports/html/blame_page.h"
 #include "reports/html/markup.h"
-#include "sim/base/text.h"
 
 enum { MOST_ROWS = 512 };
 

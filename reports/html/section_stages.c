@@ -7,7 +7,6 @@
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/json_objects.h"
-#include "sim/base/text.h"
 
 enum { WAITING = -1 };  // in place of a phase
 

@@ -5,7 +5,6 @@
 
 #include "sim/analytic/analytic_internal.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "sim/analytic/memory_curve.h"

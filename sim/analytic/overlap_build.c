@@ -6,7 +6,6 @@
 
 #include "sim/step/slots.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 // A block of the first micro-step: later ones mostly have the same block at the same place.

@@ -3,7 +3,6 @@
 // all ranks, else every rank is a replica; a module may have one (trainer_module.c). FSDP is version 2 unless the file
 // says 1.
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/frameworks/hf_optimizers.h"
