@@ -10,9 +10,13 @@ static int64_t attention_elements(const Task *task, int q_tensors, int kv_tensor
     return task->rows * task->head_dim * ((int64_t)q_tensors * task->heads + (int64_t)kv_tensors * task->kv_heads);
 }
 
+static int64_t element_bytes(const StepProgram *program, const Task *task, int index) {
+    return dtype_bytes(program->buffers[task_operand(program, task, index)->ref.buffer].dtype);
+}
+
 static int64_t grouped_traffic(const StepProgram *program, const Task *task) {
     const int64_t element = dtype_bytes(task->dtype);
-    const int64_t output = dtype_bytes(program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype);
+    const int64_t output = element_bytes(program, task, AT_GEMM_C);
     const int64_t weights = task->groups * task->n;  // rows of all experts' weights, or of their gradients
     return task->trans_a ? (task->m + task->n) * task->k * element + task->m * weights * output
                          : (task->m + weights) * task->k * element + task->m * task->n * output;
@@ -42,20 +46,21 @@ static int64_t update_traffic(const StepProgram *program, const Task *task) {
         const BufferRef *state = &task_operand(program, task, i)->ref;
         states += state->buffer >= 0 ? state->bytes : 0;
     }
-    const int32_t master = task_operand(program, task, AT_ADAMW_MASTER)->ref.buffer;
-    return 3 * task->cols * dtype_bytes(program->buffers[master].dtype) + 2 * states;
+    return 3 * task->cols * element_bytes(program, task, AT_ADAMW_MASTER) + 2 * states;
 }
 
 // Each operand once, at its size: reads plus writes.
+static int64_t gemm_traffic(const StepProgram *program, const Task *task) {
+    const int64_t output = element_bytes(program, task, AT_GEMM_C) * (task->accumulate ? 2 : 1);
+    return (task->m * task->k + task->k * task->n) * dtype_bytes(task->dtype) + task->m * task->n * output;
+}
+
 static int64_t task_traffic(const StepProgram *program, const Task *task) {
     const int64_t element = dtype_bytes(task->dtype);
     const int64_t plane = task->rows * task->cols * element;
     switch (task->kind) {
-    case TASK_GEMM: {
-        const int64_t output = dtype_bytes(program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype);
-        return (task->m * task->k + task->k * task->n) * element +
-               task->m * task->n * output * (task->accumulate ? 2 : 1);
-    }
+    case TASK_GEMM:
+        return gemm_traffic(program, task);
     case TASK_GROUPED_GEMM:
     case TASK_ROUTE:
     case TASK_ROUTE_BACKWARD:
@@ -101,14 +106,10 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     case TASK_COLUMN_SUM:
         return plane;
     case TASK_COPY:
-    case TASK_UNPACK: {
-        const int32_t to = task_operand(program, task, AT_COPY_DST)->ref.buffer;
-        return (plane + task->rows * task->cols * dtype_bytes(program->buffers[to].dtype)) * task_blocks(task);
-    }
-    case TASK_ACCUMULATE: {
-        const int32_t to = task_operand(program, task, AT_COPY_DST)->ref.buffer;
-        return plane + 2 * task->rows * task->cols * dtype_bytes(program->buffers[to].dtype);
-    }
+    case TASK_UNPACK:
+        return (plane + task->rows * task->cols * element_bytes(program, task, AT_COPY_DST)) * task_blocks(task);
+    case TASK_ACCUMULATE:
+        return plane + 2 * task->rows * task->cols * element_bytes(program, task, AT_COPY_DST);
     case TASK_ADAMW:
     case TASK_UPDATE:
         return update_traffic(program, task);
