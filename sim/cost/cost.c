@@ -85,7 +85,7 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
     case TASK_EMBED_BACKWARD:
         return embed_backward_bytes(target, program, task);
     case TASK_COPY:  // those of the loss are in its bytes per logit
-        return task->phase == PHASE_LOSS ? 0 : least;
+        return task->phase == PHASE_LOSS ? 0 : least + (double)task->cast_bytes;
     default:
         return least;
     }

@@ -207,6 +207,7 @@ static const TargetField fields[] = {
     WORDS(predicts_further),
     WORDS(fp8_parameters),
     WORDS(fp8_activation),
+    WORDS(op_fuser),
     WORDS(losses_by_call),
     WORDS(loss_collects_half),
 };

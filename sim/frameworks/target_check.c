@@ -304,6 +304,10 @@ static const char *check_optimizer(const Check *check) {
     return optimizer_rule(check->target, check->plan, check->arena);
 }
 
+static const char *check_operations(const Check *check) {
+    return op_rule(check->target, check->plan, check->arena);
+}
+
 static const char *check_pack(const Check *check) {
     return pack_rule(check->target, check->plan, check->arena);
 }
@@ -533,6 +537,7 @@ void target_check(const Target *target, const ModelSpec *model, const TrainPlan 
                                  check_cuda_graphs,
                                  check_sequence_parallel,
                                  check_optimizer,
+                                 check_operations,
                                  check_pack,
                                  check_reshard_ranks,
                                  check_reduce_bucket,

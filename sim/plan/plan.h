@@ -64,6 +64,7 @@ typedef struct TrainPlan {
     int pp_rounds;        // pp > 1: schedules that share the micro-steps, one after another
     bool p2p_waits;       // interleaved: a stage waits for each message between stages, as it does with one chunk
     bool fp8_activation;  // a gated activation keeps its input for backward in fp8
+    bool op_fuser;        // dense MLPs and adapters are Transformer Engine's fused operations
 } TrainPlan;
 
 // The fields but the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -121,6 +122,7 @@ typedef enum {
     PLAN_P2P_OVERLAP,
     PLAN_OFFLOAD_LAYERS,
     PLAN_FP8_ACTIVATION,
+    PLAN_OP_FUSER,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

@@ -444,6 +444,13 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                         "there and back (Megatron's activation_func_fp8_input_store): it changes "
                                         "gradients and is never tried by itself"},
                              .column = "fp8_activation", .column_is_number = true},
+    [PLAN_OP_FUSER] = {"op_fuser", .label = "fused operations", FLAG(op_fuser), WORDS(tp_overlap_names),
+                       .json_bool = true, .scope = PLAN_OF_SHAPE,
+                       .option = {"op-fuser", "off|on", NULL, "off",
+                                  "dense MLPs and adapters of Transformer Engine's fused operations (Megatron's "
+                                  "use-transformer-engine-op-fuser): activations write fp8 themselves, products of "
+                                  "adapters scale and add; never tried by itself"},
+                       .column = "op_fuser", .column_is_number = true},
 };
 
 // What is done to every field of very many plans: unrolled, a row is made of constants.

@@ -23,11 +23,13 @@
 //
 // What is already in fp8 (gathered so, saved so, copies of weights) was cast by its producer. What Transformer Engine
 // saves is written by its norm, but read and cast by the linear if another operation made it; the other layout is made
-// from the first, 1 + 1. Under torch.compile GEMMs that read one tensor share its cast. Not modelled: casts fused into
-// the preceding kernel.
+// from the first, 1 + 1. Under torch.compile GEMMs that read one tensor share its cast. Its fused operations (op_fuser)
+// write what the next product reads, an activation both ways, where scales are known beforehand or of blocks (v2.8,
+// pytorch/csrc/extensions/activation.cpp, FULLY_FUSED). Not modelled: other casts fused into the preceding kernel.
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/step/lower_ops.h"
 
 typedef struct CastBytes {
@@ -75,11 +77,26 @@ static bool is_cast(const Lowering *lowering, const OpRef *operand) {
     return lowering->tensors[operand->tensor].dtype == DTYPE_FP8;
 }
 
+bool fp8_fuses_casts(const Lowering *lowering) {
+    const Fp8Recipe recipe = lowering->plan->fp8_recipe;
+    return has_fused_mlp(lowering) && fp8_saves_inputs(lowering) && (recipe == FP8_DELAYED || recipe == FP8_MX);
+}
+
 // Saved in fp8 by the linear that reads it, not by the operation that produces it.
 static bool is_cast_by_reader(const Lowering *lowering, const OpRef *operand) {
     const char *name = lowering->tensors[operand->tensor].name;
-    return fp8_saves_inputs(lowering) &&
-           (strcmp(name, "attention_out_fp8") == 0 || strcmp(name, "activation_out") == 0);
+    const bool of_activation = strcmp(name, "activation_out") == 0 && !fp8_fuses_casts(lowering);
+    return fp8_saves_inputs(lowering) && (strcmp(name, "attention_out_fp8") == 0 || of_activation);
+}
+
+// Written in fp8 by the operation before the product, though others have it in bf16: the gradients of gate and up, and
+// the norm that the adapter of a fused layer reads in fp8 too.
+static bool is_cast_by_writer(const Lowering *lowering, const OpRef *operand) {
+    static const char *const gradients[] = {"dgate_up", "dup"}, *const read[] = {"attention_in", "attention_in_full"};
+    const char *name = lowering->tensors[operand->tensor].name;
+    return fp8_fuses_casts(lowering) &&
+           (text_index(gradients, sizeof gradients / sizeof gradients[0], name) >= 0 ||
+            (adapters_fuse(lowering) && text_index(read, sizeof read / sizeof read[0], name) >= 0));
 }
 
 enum { READ_BYTES = 3, TURN_BYTES = 2 };
@@ -90,12 +107,16 @@ static bool casts_both_at_once(const Lowering *lowering) {
     return recipe == FP8_MX || recipe == FP8_BLOCK || recipe == FP8_NVFP4;
 }
 
+static bool makes_turned(const Lowering *lowering) {
+    return !casts_both_at_once(lowering) && !fp8_has_one_layout(lowering);
+}
+
 // For Transformer Engine's saved inputs: x of GEMM_FORWARD and of GEMM_WEIGHT_GRADIENT.
 static double saved_input_bytes(const Lowering *lowering, GemmRole role, const OpRef *x) {
     if (!fp8_saves_inputs(lowering) || !is_cast(lowering, x)) {
         return 0;
     }
-    const int turn = casts_both_at_once(lowering) || fp8_has_one_layout(lowering) ? 0 : TURN_BYTES;
+    const int turn = makes_turned(lowering) ? TURN_BYTES : 0;
     const double read = casts_both_at_once(lowering) ? bytes_of(lowering, GEMM_FORWARD)->a : READ_BYTES;
     return (role == GEMM_WEIGHT_GRADIENT     ? turn
             : is_cast_by_reader(lowering, x) ? read
@@ -107,18 +128,19 @@ int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole 
     const OpRef *a = &abc[AT_GEMM_A], *b = &abc[AT_GEMM_B], *c = &abc[AT_GEMM_C];
     const CastBytes *bytes = bytes_of(lowering, role);
     const bool shared = linear->shares_input && lowering->plan->fused == FUSED_COMPILED;
-    const bool a_known = is_cast(lowering, a) || (shared && role == GEMM_FORWARD);
+    const bool written = role != GEMM_WEIGHT_GRADIENT && is_cast_by_writer(lowering, a);
+    const bool a_known = is_cast(lowering, a) || written || (shared && role == GEMM_FORWARD);
+    const bool turns = written && role == GEMM_INPUT_GRADIENT && !lowering_adapts(lowering) && makes_turned(lowering);
     const bool b_known = is_cast(lowering, b) || (shared && role == GEMM_WEIGHT_GRADIENT) ||
                          (role != GEMM_WEIGHT_GRADIENT && fp8_gathers_weights(lowering));
     const OpRef *x = role == GEMM_FORWARD ? a : role == GEMM_WEIGHT_GRADIENT ? b : NULL;
     return (int64_t)((x ? saved_input_bytes(lowering, role, x) : 0) +
-                     (a_known ? 0 : bytes->a * (double)elements(lowering, a)) +
+                     (a_known ? (turns ? TURN_BYTES : 0) : bytes->a) * (double)elements(lowering, a) +
                      (b_known ? 0 : bytes->b * (double)elements(lowering, b)) +
                      bytes->c * (double)elements(lowering, c));
 }
 
 // Expert rows: saved in fp8 by the product that reads them (Transformer Engine, GroupedLinear).
 double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role) {
-    const bool turns = !casts_both_at_once(lowering) && !fp8_has_one_layout(lowering);
-    return role == GEMM_WEIGHT_GRADIENT ? (turns ? TURN_BYTES : 0) : bytes_of(lowering, role)->a;
+    return role == GEMM_WEIGHT_GRADIENT ? (makes_turned(lowering) ? TURN_BYTES : 0) : bytes_of(lowering, role)->a;
 }

@@ -5,7 +5,9 @@
 // lora_B(lora_A(x)) * scaling). Where adapters are Megatron-core layers, every A and B is split, and their outputs are
 // communicated over tp (Megatron-Bridge 067f987df, peft/utils.py, ParallelLinearAdapter): rank-wide tensors, and the
 // results of row-parallel layers, of which each rank then has its part of the sequence: gathered whole, or exchanged
-// (a2a_experimental).
+// (a2a_experimental). As fused operations, without tp, B's product scales and adds to the layer's result, and a product
+// adds both gradients of an input (NeMo 25.09, collections/llm/peft/lora.py, TEFusedLoRALinear; Transformer Engine
+// v2.8, pytorch/ops/fused: forward_linear_scale_add.py, backward_linear_scale.py, backward_linear_add.py).
 
 #include <string.h>
 
@@ -227,7 +229,7 @@ static int64_t out_made(const Lowering *lowering, const Adapter *adapter, const 
 typedef struct Product {
     OpRef a, b, c;
     int64_t m, n, k;
-    bool trans_a, trans_b;
+    bool trans_a, trans_b, adds;
     double factor;         // 0 = 1
     int64_t beside_bytes;  // traffic of passes over its operands besides
 } Product;
@@ -242,8 +244,9 @@ static Op *add_product(Lowering *lowering, Section section, const char *name, co
     op->task.factor = product->factor;
     op->task.cast_bytes = product->beside_bytes;
     op->task.flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
+    op->task.accumulate = product->adds;
     OP_OPERANDS(op, ACCESS_READ, product->a, product->b);
-    op_operand(op, product->c, ACCESS_WRITE);
+    op_operand(op, product->c, product->adds ? ACCESS_UPDATE : ACCESS_WRITE);
     return op;
 }
 
@@ -260,9 +263,13 @@ static bool exchanges(const Lowering *lowering) {
     return lowering->target->adapters_exchange && splits_sequence(lowering);
 }
 
+bool adapters_fuse(const Lowering *lowering) {
+    return lowering->plan->op_fuser && lowering->target->adapters_of_core && lowering->tp == 1;
+}
+
 OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y) {
     const Adapter *adapter = adapter_of(lowering, linear);
-    const bool whole = adapter && parts_of_result(lowering, adapter) == 1;
+    const bool whole = adapter && parts_of_result(lowering, adapter) == 1 && !adapters_fuse(lowering);
     return whole ? op_whole(lowering, tokens_by(lowering, adapter->base, linear->out)) : y;
 }
 
@@ -285,21 +292,24 @@ static bool casts_inputs(const Lowering *lowering) {
 // and keeps a mask of a byte (peft 0.13 tuners/lora/layer.py; PyTorch's native_dropout): read, written, masked, and
 // back. In kernels for packed weights it runs in the working dtype, and backward asks the dropped input where it is not
 // 0 (fms-acceleration 876e2ed, fused_ops/unsloth_lora: matmul_lora, LoRA_QKV): compared, multiplied, but for the sum.
-// Megatron-Bridge's, and peft's before adapters in bf16, is PyTorch's, in the working dtype. Not modelled: the mask's
-// memory and the launches of both.
+// Megatron-Bridge's, and peft's before adapters in bf16, is PyTorch's, in the working dtype; of fused operations the
+// mask is of bits (Transformer Engine v2.8, common/dropout/dropout.cu). Not modelled: the mask's memory and launches.
 typedef struct DropBytes {
     int forward, backward;
 } DropBytes;
 
 static const DropBytes drop_in_fp32 = {4 + 4 + 1, 4 + 1 + 4}, drop_in_kernels = {2 + 2 + 1, 2 + 1 + 1 + 2 + 2},
-                       drop_in_half = {2 + 2 + 1, 2 + 1 + 2};
+                       drop_in_half = {2 + 2 + 1, 2 + 1 + 2}, drop_by_bits = {2 + 2, 2 + 2};
 
 static int64_t drop_bytes(const Lowering *lowering, bool backward, int64_t elements) {
     if (!lowering->target->adapters_drop || lowering->plan->fused == FUSED_COMPILED) {
         return 0;
     }
     const bool of_torch = runs_in_peft(lowering) || lowering->target->adapters_of_core;
-    const DropBytes *bytes = casts_inputs(lowering) ? &drop_in_fp32 : of_torch ? &drop_in_half : &drop_in_kernels;
+    const DropBytes *bytes = casts_inputs(lowering)    ? &drop_in_fp32
+                             : adapters_fuse(lowering) ? &drop_by_bits
+                             : of_torch                ? &drop_in_half
+                                                       : &drop_in_kernels;
     return elements * (backward ? bytes->backward : bytes->forward);
 }
 
@@ -358,9 +368,9 @@ static OpRef add_inner(Lowering *lowering, Section section, const Adapter *adapt
 
 static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapter, const Linear *linear, OpRef inner,
                        const Rows *rows) {
-    const bool moves = adapter->row_parallel && cuts_both(lowering);
+    const bool moves = adapter->row_parallel && cuts_both(lowering), adds = adapters_fuse(lowering);
     const int64_t width = moves && exchanges(lowering) ? linear->out / lowering->tp : linear->out;
-    const OpRef delta = op_whole(lowering, tokens_by(lowering, adapter->delta, width));
+    const OpRef delta = adds ? rows->y : op_whole(lowering, tokens_by(lowering, adapter->delta, width));
     const OpRef made =
         moves ? op_whole(lowering, tokens_by(lowering, adapter->delta_part, linear->out / lowering->tp)) : delta;
     add_product(lowering, section, adapter->b,
@@ -371,7 +381,8 @@ static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapt
                            .n = out_made(lowering, adapter, linear),
                            .k = plan_lora_rank(lowering->plan),
                            .trans_b = true,
-                           .factor = scaling(lowering)});
+                           .adds = adds,
+                           .factor = adds ? LORA_SCALING : scaling(lowering)});
     if (moves) {
         add_over_tp(lowering, section, exchanges(lowering) ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->delta, made,
                     delta);
@@ -404,7 +415,9 @@ void add_adapter_forward(Lowering *lowering, const Linear *linear, const Rows *r
     }
     const OpRef inner = add_inner(lowering, section, adapter, linear, rows);
     const OpRef delta = add_delta(lowering, section, adapter, linear, inner, rows);
-    add_result(lowering, section, adapter, linear, delta, rows);
+    if (!adapters_fuse(lowering)) {
+        add_result(lowering, section, adapter, linear, delta, rows);
+    }
 }
 
 static bool is_made(const Lowering *lowering, Section section, int32_t tensor) {
@@ -467,7 +480,8 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
     if (!adapter) {
         return;
     }
-    OpRef part = op_whole(lowering, tokens_by(lowering, adapter->input_gradient, linear->in));
+    const bool adds = adapters_fuse(lowering);
+    OpRef part = adds ? rows->x : op_whole(lowering, tokens_by(lowering, adapter->input_gradient, linear->in));
     add_product(lowering, section, adapter->input_gradient,
                 &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
                            .b = adapter_weights(lowering, adapter->a),
@@ -475,7 +489,11 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
                            .m = rows->count,
                            .n = linear->in,
                            .k = rank_made(lowering, adapter),
+                           .adds = adds,
                            .beside_bytes = drop_bytes(lowering, true, rows->count * linear->in)});
+    if (adds) {
+        return;
+    }
     if (casts_inputs(lowering)) {
         const int64_t elements = rows->count * linear->in;
         const OpRef fp32 = fp32_of(lowering, adapter->input_gradient_fp32, elements);

@@ -96,6 +96,12 @@ static int64_t stored_elements(const Lowering *lowering) {
     return lowering->dims.tokens * 2 * lowering->dims.ffn;
 }
 
+// Written in one byte where the next product reads it so, else in two: of scales known beforehand one layout.
+static int64_t spared_bytes(const Lowering *lowering, int64_t width) {
+    const bool halved = fp8_fuses_casts(lowering) && lowering->plan->fp8_recipe == FP8_DELAYED;
+    return halved ? lowering->dims.tokens * width : 0;
+}
+
 int32_t lower_mlp(Lowering *lowering, OpRef x) {
     const Projection projection = mlp_projection(lowering);
     projection_forward(lowering, &projection, x);
@@ -104,6 +110,7 @@ int32_t lower_mlp(Lowering *lowering, OpRef x) {
     const OpRef values = eager_values(lowering);
     Op *op = add_activation(lowering, SECTION_LAYER_FORWARD, is_gated(lowering) ? TASK_SWIGLU : TASK_ACTIVATION,
                             activation_name(lowering, false), &projection);
+    op->task.cast_bytes -= spared_bytes(lowering, lowering->dims.ffn);
     op_operand(op, op_whole(lowering, projection.y[0]), ACCESS_READ);
     if (is_gated(lowering)) {
         op_operand(op, up_of(lowering, projection.y, projection.count), ACCESS_READ);
@@ -128,6 +135,7 @@ Projection lower_mlp_backward(Lowering *lowering) {
     Op *op = add_activation(lowering, SECTION_LAYER_BACKWARD,
                             is_gated(lowering) ? TASK_SWIGLU_BACKWARD : TASK_ACTIVATION_BACKWARD,
                             activation_name(lowering, true), &projection);
+    op->task.cast_bytes -= spared_bytes(lowering, 2 * lowering->dims.ffn);
     OP_OPERANDS(op, ACCESS_READ, ds, op_whole(lowering, y[0]));
     if (is_gated(lowering)) {
         op_operand(op, up_of(lowering, y, projection.count), ACCESS_READ);

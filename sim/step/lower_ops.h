@@ -90,6 +90,7 @@ void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear 
 // gradient of its weights, does not save it (Transformer Engine v2.8, pytorch/module/layernorm_linear.py:
 // return_layernorm_output, backward_needs_input).
 bool adapter_reads(const Lowering *lowering, const char *tensor);
+bool adapters_fuse(const Lowering *lowering);  // their products scale, and add to what they are added to
 OpRef adapter_frozen_out(Lowering *lowering, const Linear *linear, OpRef y);  // where the frozen layer's result goes
 // What the GEMM reads: the weights, or their unpacked copy, made by an operation before it.
 OpRef unpacked_weights(Lowering *lowering, Section section, const Linear *linear, OpRef weights);
@@ -229,6 +230,10 @@ int64_t fp8_stored_elements(const Lowering *lowering, int64_t bytes);
 Dtype fp8_product_dtype(const Lowering *lowering, GemmRole role);
 // Bytes moved by casting a GEMM's operands; its three operands as in add_gemm (fp8_casts.c).
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc);
+bool fp8_fuses_casts(const Lowering *lowering);  // an operation writes in fp8 what the next product reads
+static inline bool has_fused_mlp(const Lowering *lowering) {  // TEFusedMLP is no layer of experts
+    return lowering->plan->op_fuser && lowering->model->experts.count == 0;
+}
 double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of expert rows
 bool fp8_has_one_layout(const Lowering *lowering);                    // of a tensor in fp8, which all products read
 void lower_fp8_weights(Lowering *lowering);

@@ -44,6 +44,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .update_in_backward = request->update_in_backward,
                       .fp8_parameters = request->fp8_parameters,
                       .fp8_activation = request->fp8_activation,
+                      .op_fuser = request->op_fuser,
                       .reshard_ranks = request->reshard_ranks,
                       .reduce_bucket = request->reduce_bucket,
                       .etp = request->etp,

@@ -110,7 +110,8 @@ static void write_model(const ConfigJob *job, FILE *out) {
     // The plan has no dropout, Megatron's default is 0.1
     fprintf(out, "    --attention-dropout 0 --hidden-dropout 0%s\n",
             job->plan->loss == LOSS_ONE_COPY ? "" : " --cross-entropy-loss-fusion");
-    fprintf(out, "%s%s%s%s%s", model->mlp == MLP_GATED ? "    --swiglu\n" : "",
+    fprintf(out, "%s%s%s%s%s%s", model->mlp == MLP_GATED ? "    --swiglu\n" : "",
+            job->plan->op_fuser ? "    --use-transformer-engine-op-fuser\n" : "",
             model->mlp_bias ? "" : "    --disable-bias-linear\n",
             model->qkv_bias && !model->mlp_bias ? "    --add-qkv-bias\n" : "",
             model->qk_norm == QK_NORM_HEAD ? "    --qk-layernorm\n" : "",
@@ -245,7 +246,7 @@ const ExportFormat export_megatron_flags = {
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
              PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS) | PLAN_BIT(PLAN_CUDA_GRAPHS) |
              PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
-             PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_LOSS),
+             PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_OP_FUSER),
     .stages = true,
     .refuse = megatron_refuse,
     .write = megatron_write,

@@ -42,6 +42,7 @@ typedef enum {
     M_SAVED_LAYERS,
     M_SAVED_WEIGHTS,
     M_FP8_ACTIVATION,
+    M_OP_FUSER,
     M_GRAPHS,
     M_LOSS_KERNEL,
     M_LOSS_OF,

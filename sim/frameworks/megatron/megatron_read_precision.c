@@ -118,20 +118,21 @@ static Status read_recipe(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// Bridge's alone: of Megatron-LM's arguments it is one that none is made of (arguments.py).
-static Status read_activation(Import *import, Error *error) {
-    int stores = 0;
-    TRY(megatron_bool(import, M_FP8_ACTIVATION, &stores, error));
+// The first is Bridge's alone: Megatron-LM makes no argument of that attribute (arguments.py).
+static Status read_operations(Import *import, Error *error) {
+    int stores = 0, fuses = 0;
+    if (megatron_is_bridge(import)) {
+        TRY(megatron_bool(import, M_FP8_ACTIVATION, &stores, error));
+    }
+    TRY(megatron_bool(import, M_OP_FUSER, &fuses, error));
     import->said.choice[PLAN_FP8_ACTIVATION] = stores;
+    import->said.choice[PLAN_OP_FUSER] = fuses;
     return STATUS_OK;
 }
 
 Status megatron_read_precision(Import *import, Error *error) {
-    if (!megatron_is_bridge(import)) {
-        return read_flags(import, error);
-    }
-    TRY(read_recipe(import, error));
-    return read_activation(import, error);
+    TRY(megatron_is_bridge(import) ? read_recipe(import, error) : read_flags(import, error));
+    return read_operations(import, error);
 }
 
 static bool lists(const ConfigNode *list, const char *word) {

@@ -18,6 +18,7 @@ MODEL=(
     --position-embedding-type rope --rotary-base 500000
     --attention-dropout 0 --hidden-dropout 0 --cross-entropy-loss-fusion
     --swiglu
+    --use-transformer-engine-op-fuser
     --disable-bias-linear
     --untie-embeddings-and-output-weights
 )

@@ -35,6 +35,7 @@ static void any_of_megatron(uint64_t *seed, const Target *target, TrainPlan *pla
     plan->sequence_parallel = (SequenceParallel)pick(seed, SEQUENCE_PARALLEL_COUNT);
     plan->fp8_recipe = (Fp8Recipe)pick(seed, FP8_RECIPE_COUNT);
     plan->fp8_parameters = pick(seed, 2);
+    plan->op_fuser = pick(seed, 2);
     plan->attention = pick(seed, 2) ? ATTENTION_FLASH : ATTENTION_CUDNN;
     plan->fused = FUSED_FUSED;
     plan->zero = target->max_zero == 3 ? 3 : pick(seed, 2);

@@ -84,6 +84,21 @@ Test(format_rules, megatron_keeps_the_input_of_swiglu_in_fp8) {
                  "fp8_activation=on is of the fused activation: use kernels fused, or fp8_activation off");
 }
 
+// An adapter wraps the layer that TEFusedMLP asks for.
+Test(format_rules, megatrons_fused_operations_go_with_adapters_of_attention) {
+    const Target *bridge = found("megatron@bridge-0.6");
+    TrainPlan plan = plan_of(bridge, 8, 1);
+    plan.op_fuser = true;
+    check_legal(bridge, &plan);
+    check_reason(found("megatron@2022"), &plan, "megatron@2022 has no op_fuser=on: use op_fuser off");
+    plan.finetune = FINETUNE_LORA;
+    check_reason(bridge, &plan,
+                 "TEFusedMLP expects FC1 to be Transformer Engine LayerNormLinear, but found LoRALinear: use "
+                 "lora_targets attention, or op_fuser off");
+    plan.lora_targets = LORA_ATTENTION;
+    check_legal(bridge, &plan);
+}
+
 // Its context-parallel group is sp x cp: chunks from either end, and a ring between groups.
 Test(format_rules, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_are_a_ring) {
     const Target *megatron = found("megatron@0.19");

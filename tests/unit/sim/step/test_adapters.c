@@ -64,6 +64,15 @@ static const LoweredRequest requests[] = {
      .fp8_recipe = FP8_DELAYED,
      .fp8_parameters = true,
      .lora_targets = LORA_ATTENTION,
+     .grad_accum = 2},
+    {.mesh = "dp_shard=2",
+     .target = "megatron@bridge-0.6",
+     .zero = 1,
+     .fp8 = true,
+     .fp8_recipe = FP8_DELAYED,
+     .lora_targets = LORA_ATTENTION,
+     .op_fuser = true,
+     .fp8_activation = true,
      .grad_accum = 2}};
 enum { REQUESTS = sizeof requests / sizeof requests[0] };
 
@@ -333,6 +342,25 @@ static int64_t passes_beside(const StepProgram *program, const char *product) {
     }
     cr_assert_fail("%s", product);
     return 0;
+}
+
+// NeMo's TEFusedLoRALinear: no pass scales or adds, where there is no tp.
+Test(adapters, as_fused_operations_scale_and_add_in_their_products) {
+    LoweredRequest request = {.target = "megatron@bridge-0.6",
+                              .mesh = "dp_shard=2",
+                              .bf16 = true,
+                              .lora_targets = LORA_ATTENTION,
+                              .op_fuser = true};
+    const StepProgram fused = lowered(&arena, with_adapters(request));
+    int products = 0;
+    for (int32_t i = 0; i < fused.task_count; i++) {
+        cr_expect_str_neq(fused.tasks[i].name, "adapter scale");
+        products += fused.tasks[i].kind == TASK_GEMM && fused.tasks[i].accumulate;
+    }
+    cr_expect_eq(products, 4);  // of results and of inputs' gradients
+    request.mesh = "tp=2";
+    const StepProgram split = lowered(&arena, with_adapters(request));
+    cr_expect_not_null(buffer_of(&split, "wq adapter scaled"));
 }
 
 // Transformer Engine hands them the norm's result unquantized; what no adapter reads is quantized by what makes it.

@@ -246,6 +246,37 @@ Test(lowering_formats, an_activation_keeps_its_input_in_fp8_a_byte_an_element) {
     }
 }
 
+// Scales known beforehand: SwiGLU writes a byte for each of its values, not two, and leaves nothing to cast (3); so its
+// backward does of the gradients of gate and up, whose cast was 4: the other layout is made of them by 2.
+Test(lowering_formats, fused_operations_cast_where_they_compute) {
+    Arena arena = {0};
+    LoweredRequest request = {.target = "megatron@0.19",
+                              .mesh = "dp_shard=2",
+                              .fp8 = true,
+                              .fp8_recipe = FP8_DELAYED,
+                              .fp8_activation = true};
+    const StepProgram before = lowered(&arena, request);
+    request.op_fuser = true;
+    const StepProgram program = lowered(&arena, request);
+    const int64_t inner = task_named(&program, "swiglu", PHASE_FORWARD)->rows * program.model.ffn;
+    static const struct {
+        const char *task;
+        Phase phase;
+        int less;
+    } cases[] = {{"swiglu", PHASE_FORWARD, 1},
+                 {"mlp down", PHASE_FORWARD, 3},
+                 {"swiglu backward", PHASE_BACKWARD, 2},
+                 {"gate up dgrad", PHASE_BACKWARD, 2 * (4 - 2)},
+                 {"gate up to fp8", PHASE_FORWARD, -2 * 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const Task *was = task_named(&before, cases[i].task, cases[i].phase);
+        const Task *is = task_named(&program, cases[i].task, cases[i].phase);
+        cr_expect_eq(was->cast_bytes - is->cast_bytes, cases[i].less * inner, "%s", cases[i].task);
+    }
+    cr_expect_eq(task_named(&program, "gate up from fp8", PHASE_BACKWARD)->apart_elements, 0);
+    arena_free(&arena);
+}
+
 // Experts of a rank with mxfp8 parameters: a byte a weight, another of the transposed copy and none in bf16, where else
 // there are two of bf16 beside both copies. 128 / 4 experts of three matrices of 2048 by 768.
 Test(lowering_formats, fp8_parameters_of_experts_are_two_bytes_of_a_matrix_element) {

@@ -1,0 +1,15 @@
+// Legality of Transformer Engine's fused operations.
+
+#include "sim/frameworks/plan_rules.h"
+
+// An adapter wraps the layer that TEFusedMLP asks for, whose words are the second refusal.
+const char *op_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const bool adapts_mlp = plan->finetune != FINETUNE_FULL && plan->lora_targets == LORA_ALL;
+    REFUSE_IF(arena, plan->op_fuser && !target->op_fuser, "%s@%s has no op_fuser=on: use op_fuser off", target->name,
+              target->version);
+    REFUSE_IF(arena, plan->op_fuser && adapts_mlp,
+              "TEFusedMLP expects FC1 to be Transformer Engine LayerNormLinear, but found LoRALinear: use lora_targets "
+              "%s, or op_fuser off",
+              lora_targets_names[LORA_ATTENTION]);
+    return NULL;
+}
