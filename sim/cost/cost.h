@@ -29,8 +29,7 @@ typedef enum {
     RESOURCE_COUNT
 } Resource;
 
-// When the host goes on behind a task that it waits for. The engine holds what other lanes have queued behind it until
-// that task ends in both cases.
+// When the host goes on behind a task that it waits for; what it issues then may begin at once on other lanes.
 typedef enum { HOST_GOES_ON, HOST_WAITS_FOR_START, HOST_WAITS_FOR_END } HostStop;
 
 typedef struct TaskCost {

@@ -93,7 +93,7 @@ void attribution_start(Simulation *simulation, const Actor *actor, const Instanc
     uint32_t binding = 0;  // lanes whose latest task was the one waited for
     for (uint32_t left = instance->needs; left; left &= left - 1) {
         const int lane = __builtin_ctz(left);
-        binding |= instance->need[lane] == actor->ended[lane] ? 1u << lane : 0;
+        binding |= instance->need[lane] == 2 * actor->ended[lane] ? 1u << lane : 0;
     }
     charge_gap(simulation, actor, binding);
 }

@@ -91,7 +91,7 @@ static void put_walk(MeetingRepetition *repetition, const Walker *walker) {
     }
 }
 
-// Tasks of a lane that must have ended: how many more; -1 = that many had already ended before its last one did.
+// How much further a lane must get than where its last task ended; -1 = it had been so far before that.
 static int32_t awaited(int32_t count, int32_t ended) {
     return count < ended ? -1 : count - ended;
 }
@@ -108,7 +108,7 @@ static void put_queue(MeetingRepetition *repetition, const Simulation *simulatio
         put(repetition, issue_ps > 0 ? issue_ps : 0);
         for (uint32_t left = instance->needs; left; left &= left - 1) {
             const int other = __builtin_ctz(left);
-            put(repetition, awaited(instance->need[other], actor->ended[other]));
+            put(repetition, awaited(instance->need[other], 2 * actor->ended[other]));
         }
     }
 }
@@ -123,7 +123,7 @@ static void put_lane(MeetingRepetition *repetition, const Simulation *simulation
     const bool recent = actor->end_ps[lane] > simulation->attribution.idle_since_ps;
     put_pair(repetition, actor->status[lane], actor->demand[lane]);
     put_pair(repetition, ring->pulled - ended, simulation->walker.early[lane]);
-    put_pair(repetition, awaited(ring->last_collective, ended), awaited(ring->last_stop, ended));
+    put_pair(repetition, awaited(ring->last_collective, ended), awaited(ring->last_stop, 2 * ended));
     put(repetition, actor->waiting[lane]);
     put(repetition, recent ? actor->end_ps[lane] - now : 1);
     put(repetition, recent || runs ? actor->start_ps[lane] - now : 1);

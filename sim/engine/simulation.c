@@ -35,15 +35,20 @@ static void keep_span(Simulation *simulation, int32_t actor, int lane) {
                              .end_s = (double)(simulation->now_ps + shift) * 1e-12}};
 }
 
-// A task of this lane has ended.
+// The lane has got further.
 static void look_at_waiting(Actor *actor, int lane) {
     for (uint32_t left = actor->waiting[lane]; left; left &= left - 1) {
         const int other = __builtin_ctz(left);
-        if (actor->ended[lane] >= actor->blocked_until[other]) {
+        if (actor_progress(actor, lane) >= actor->blocked_until[other]) {
             actor->waiting[lane] &= ~(1u << other);
             actor->look |= 1u << other;
         }
     }
+}
+
+// The lane's task has come as far as its host waits for.
+static void release_host(const Simulation *simulation, Actor *actor, int lane) {
+    actor->host_lag_ps = simulation->now_ps - walker_head(&simulation->walker, lane, actor->ended[lane])->issue_ps;
 }
 
 // The task of this lane ended on this actor.
@@ -61,10 +66,8 @@ static void end_task(Simulation *simulation, int32_t index, int lane) {
     if (simulation->options.keep_spans) {
         keep_span(simulation, index, lane);
     }
-    const HostStop stop = simulation->program.tasks[actor->task[lane]].host_stop;
-    if (stop != HOST_GOES_ON) {
-        const int64_t goes_on_ps = stop == HOST_WAITS_FOR_START ? actor->start_ps[lane] : now;
-        actor->host_lag_ps = goes_on_ps - walker_head(&simulation->walker, lane, actor->ended[lane])->issue_ps;
+    if (simulation->program.tasks[actor->task[lane]].host_stop == HOST_WAITS_FOR_END) {
+        release_host(simulation, actor, lane);
     }
     actor->ended[lane]++;
     actor->done++;
@@ -106,6 +109,10 @@ static void start_on(Simulation *simulation, int32_t index, int lane, const Inst
     actor->task[lane] = instance->task;
     actor->start_ps[lane] = simulation->now_ps;
     actor->next_ps[lane] = INT64_MAX;
+    if (simulation->program.tasks[instance->task].host_stop == HOST_WAITS_FOR_START) {
+        release_host(simulation, actor, lane);
+        look_at_waiting(actor, lane);
+    }
     if (index == simulation->observed && lane == 0) {
         attribution_start(simulation, actor, instance);
     }
@@ -176,7 +183,7 @@ static void arrive(Simulation *simulation, int32_t index, int lane, const Instan
 static bool needs_met(const Instance *instance, int lane, Actor *actor) {
     for (uint32_t left = instance->needs; left; left &= left - 1) {
         const int other = __builtin_ctz(left);
-        if (actor->ended[other] < instance->need[other]) {
+        if (actor_progress(actor, other) < instance->need[other]) {
             actor->waiting[other] |= 1u << lane;
             actor->blocked_until[lane] = instance->need[other];
             return false;

@@ -24,7 +24,7 @@ typedef struct Actor {
     uint32_t idle;
     uint32_t look, empty;                 // of the idle ones: to be looked at; nothing was queued
     uint32_t waiting[ENGINE_LANES];       // per lane: idle ones whose head it holds back
-    int32_t blocked_until[ENGINE_LANES];  // how many tasks of that lane must have ended
+    int32_t blocked_until[ENGINE_LANES];  // how far that lane must be (Instance)
     int32_t task[ENGINE_LANES];           // running
     bool host_bound[ENGINE_LANES];        // the running or last task started the moment the host issued it
     int32_t leader[ENGINE_LANES];         // running collective: the actor that keeps its clock
@@ -46,6 +46,11 @@ typedef struct Actor {
 
 static inline int64_t actor_issue_ps(const Actor *actor, const Instance *instance) {
     return instance->issue_ps + actor->host_lag_ps;
+}
+
+// Of the lane, as Instance counts it.
+static inline int32_t actor_progress(const Actor *actor, int lane) {
+    return 2 * actor->ended[lane] + (actor->status[lane] == LANE_RUNNING);
 }
 
 static inline void actor_set_idle(Actor *actor, int lane) {

@@ -77,9 +77,9 @@ static void ring_grow(LaneRing *ring, int32_t kept, Arena *arena) {
     ring->mask = size - 1;
 }
 
-static void need_at_least(Instance *instance, int lane, int32_t count) {
-    if (count > instance->need[lane]) {
-        instance->need[lane] = count;
+static void need_at_least(Instance *instance, int lane, int32_t progress) {
+    if (progress > instance->need[lane]) {
+        instance->need[lane] = progress;
         instance->needs |= 1u << lane;
     }
 }
@@ -91,11 +91,11 @@ static void find_needs(const Walker *walker, const EngineTask *task, int32_t lay
     instance->needs = 0;
     for (int32_t i = 0; i < task->wait_count; i++) {
         const EventSite *site = &compiled->sites[task->first_wait + i];
-        need_at_least(instance, site->lane, walker->slot_counts[event_site_slot(site, layer, micro_step)]);
+        need_at_least(instance, site->lane, 2 * walker->slot_counts[event_site_slot(site, layer, micro_step)]);
     }
     for (uint32_t left = task->group >= 0 ? compiled->siblings[task->lane] : 0; left; left &= left - 1) {
         const int other = __builtin_ctz(left);
-        need_at_least(instance, other, walker->rings[other].last_collective);
+        need_at_least(instance, other, 2 * walker->rings[other].last_collective);
     }
     for (uint32_t left = compiled->stopping; left; left &= left - 1) {
         const int other = __builtin_ctz(left);
@@ -133,7 +133,9 @@ static bool reach_task(Walker *walker, int32_t index, int32_t micro_step, const 
     walker->position++;
     const int32_t count = ring->pulled - walker->early[task->lane];
     ring->last_collective = task->group >= 0 ? count : ring->last_collective;
-    ring->last_stop = task->host_stop != HOST_GOES_ON ? count : ring->last_stop;
+    if (task->host_stop != HOST_GOES_ON) {
+        ring->last_stop = 2 * count - (task->host_stop == HOST_WAITS_FOR_START);
+    }
     for (int32_t i = 0; i < task->record_count; i++) {
         const EventSite *site = &walker->compiled->sites[task->first_record + i];
         walker->slot_counts[event_site_slot(site, walker->layer, micro_step)] = count;

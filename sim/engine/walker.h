@@ -1,15 +1,17 @@
 // The host's side: takes task instances from the program in issue order and queues them on their lanes, with what each
 // must wait for and when the host has issued it. All simulated ranks share one walker, because all ranks issue the
-// same tasks. A wait is a count: "this many tasks of that lane have ended"; lanes run in order, so nothing else is
-// needed.
+// same tasks. A wait is a count: "this many tasks of that lane have begun and ended"; lanes run in order, so nothing
+// else is needed.
 
 #pragma once
 
 #include "sim/engine/walk_path.h"
 
 typedef struct Instance {
-    int32_t need[ENGINE_LANES];  // per lane: tasks ended before this one may start
-    uint32_t needs;              // lanes of which any must have
+    // Per lane: how far it must be before this one may start. Its tasks start and end in turn, each of which counts:
+    // 2 n is the end of its nth and 2 n - 1 the start.
+    int32_t need[ENGINE_LANES];
+    uint32_t needs;  // lanes of which any must have
     int32_t task;
     int64_t issue_ps;
     int64_t position;  // in issue order
@@ -21,7 +23,7 @@ typedef struct LaneRing {
     uint32_t mask;
     int32_t pulled;           // instances queued so far
     int32_t last_collective;  // count including the latest collective on this lane
-    int32_t last_stop;        // and the latest task that stops the host
+    int32_t last_stop;        // how far it must be for the host to go on behind the latest task that stops it
 } LaneRing;
 
 // One running loop of the walk.

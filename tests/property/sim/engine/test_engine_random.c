@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/engine/engine_program.h"
 #include "tests/property/sim/engine/random_program.h"
 
 enum { PROGRAMS = 400 };
@@ -148,8 +149,9 @@ static double last_end_s(const EngineResult *result, int rank) {
     return end_s;
 }
 
-// Kernels that stop their host, on ranks of two speeds: its lag is each rank's own, in what is skipped too.
-static void check_hosts(uint64_t state, int programs) {
+// Tasks of so many lanes that stop their host, on ranks of two speeds: its lag is each rank's own, in what is skipped
+// too.
+static void check_hosts(uint64_t state, int lanes, int programs) {
     Random random = {state};
     int64_t events = 0, instances = 0;
     for (int number = 0; number < programs; number++) {
@@ -157,7 +159,7 @@ static void check_hosts(uint64_t state, int programs) {
         const RandomProgram program = random_program(&random, &arena);
         float slowdown[RANDOM_MAX_RANKS];
         for (int32_t i = 0; i < program.program->task_count; i++) {
-            const bool stops = program.program->tasks[i].lane == 0 && random_below(&random, 4) == 0;
+            const bool stops = program.program->tasks[i].lane < lanes && random_below(&random, 4) == 0;
             program.costs[i].host_stop = stops ? (HostStop)(1 + random_below(&random, 2)) : HOST_GOES_ON;
             program.costs[i].host_s += random_below(&random, 3) == 0 ? 1e-7 * random_below(&random, 300) : 0;
         }
@@ -180,12 +182,13 @@ static void check_hosts(uint64_t state, int programs) {
 }
 
 Test(engine_random, skipping_equals_unrolling_where_hosts_wait) {
-    check_hosts(random_begin("hosts").state, PROGRAMS / 4);
+    check_hosts(random_begin("hosts").state, 1, PROGRAMS / 4);
+    check_hosts(random_begin("hosts").state, ENGINE_LANES, PROGRAMS / 4);
 }
 
 // Program 29 of seed 1, where the host falls behind within a loop and a task beyond it is queued.
 Test(engine_random, what_is_queued_early_beyond_a_skipped_loop_is_issued_by_the_lagging_host) {
-    check_hosts(8043324696455623683, 1);
+    check_hosts(8043324696455623683, 1, 1);
 }
 
 Test(engine_random, one_rank_equals_all_ranks) {

@@ -226,6 +226,27 @@ Test(schedule, different_collectives_across_an_uplink_slow_each_other) {
     small_end(&small);
 }
 
+// Behind an exchange from 4 to 9 the host needs 1 us for a gather that waits for nothing else.
+Test(schedule, other_lanes_begin_what_a_host_issues_once_the_task_it_waits_for_has_started) {
+    static const double begins_us[] = {[HOST_GOES_ON] = 1, [HOST_WAITS_FOR_START] = 5, [HOST_WAITS_FOR_END] = 10};
+    for (int stop = HOST_GOES_ON; stop <= HOST_WAITS_FOR_END; stop++) {
+        Small small;
+        small_begin(&small, 1, false, AXES_SHARD_GROUP);
+        small_kernel(&small, "order", 4);
+        const int32_t ordered = builder_event(
+            &small.builder, builder_buffer(&small.builder, "x", ROLE_ACTIVATION, 1, 256), small.compute, true);
+        builder_record(&small.builder, ordered, 0, 0);
+        small_collective(&small, "dispatch", small.rs, 5, 0);
+        builder_wait(&small.builder, ordered, 0, 0);
+        small_last_cost(&small)->host_stop = (HostStop)stop;
+        small_collective(&small, "gather", small.ag, 3, 0);
+        small_last_cost(&small)->host_s = 1e-6;
+        const EngineResult result = small_run(&small, (EngineOptions){0});
+        same_us(small_start_us(&small, &result, "gather"), begins_us[stop]);
+        small_end(&small);
+    }
+}
+
 // 4 us beside which the next two are issued: the second one from 5 to 10. The host needs 7 for the third, from 2 on, or
 // from where the second begins or ends.
 Test(schedule, a_host_that_waits_for_a_task_issues_the_next_one_later) {
