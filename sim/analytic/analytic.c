@@ -326,15 +326,6 @@ static bool copies_whole(KnownProgram *known, const StepProgram *program) {
     return known->copies_whole;
 }
 
-// The plan's mesh decides what a group of its ranks costs.
-static void place_program(const TrainPlan *plan, int micro_steps, StepProgram *program) {
-    program->plan = *plan;
-    program->plan.grad_accum = micro_steps;
-    for (int32_t i = 0; i < program->group_count; i++) {
-        program->groups[i].size = mesh_group_size(&plan->mesh, program->groups[i].axes);
-    }
-}
-
 static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, MicroProgram *made,
                                  Error *error) {
     KnownProgram *known;
@@ -346,7 +337,9 @@ static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int 
         TRY(find_program(analytic, plan, micro_steps, true, &known, error));
         TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, &made->program, error));
     }
-    place_program(plan, micro_steps, made->program);
+    TrainPlan placed = *plan;
+    placed.grad_accum = micro_steps;
+    step_place(made->program, &placed);
     made->patterns = resizable_owns(known->program, made->program) ? &known->patterns : NULL;
     return STATUS_OK;
 }

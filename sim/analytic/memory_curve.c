@@ -180,6 +180,7 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
     StepProgram *program;
     Status status = resizable_at(from->few_shards, plan->micro_batch, from->scratch, &program, error);
     if (status == STATUS_OK) {
+        step_place(program, plan);  // its communicators, not the neighbour's
         const double of_overlap = target_overlap_bytes(program->target, &program->model, &program->plan);
         *curve = (MemoryCurve){.slack = program->target->runtime.allocator_slack,
                                .moving_slack = target_moving_slack(program->target, &program->plan),

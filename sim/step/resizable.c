@@ -113,6 +113,13 @@ Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Targ
     return STATUS_OK;
 }
 
+void step_place(StepProgram *program, const TrainPlan *plan) {
+    program->plan = *plan;
+    for (int32_t i = 0; i < program->group_count; i++) {
+        program->groups[i].size = mesh_group_size(&plan->mesh, program->groups[i].axes);
+    }
+}
+
 bool resizable_owns(const ResizableProgram *resizable, const StepProgram *program) {
     return program == &resizable->program;
 }

@@ -13,9 +13,12 @@ Status resizable_lower(const ModelSpec *model, const TrainPlan *plan, const Targ
                        Arena *scratch, ResizableProgram **made, Error *error);
 
 // The program at a micro-batch that the plan is legal with, byte-identical to step_lower_alone's. Valid until the next
-// call; the caller may change its plan and the sizes of its groups. Where a size proves not to be affine, the program
-// is lowered from scratch into `scratch`.
+// call; its groups are as large as the last step_place made them. Where a size proves not to be affine, the program is
+// lowered from scratch into `scratch`.
 Status resizable_at(ResizableProgram *resizable, int micro_batch, Arena *scratch, StepProgram **program, Error *error);
+
+// Gives a program the plan whose ranks it is for, one of the same structure: how large its groups are.
+void step_place(StepProgram *program, const TrainPlan *plan);
 
 // Whether it is the resizable program itself rather than one lowered from scratch.
 bool resizable_owns(const ResizableProgram *resizable, const StepProgram *program);
