@@ -77,7 +77,7 @@ bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainP
 // Blackwell's attention of 2025: NVIDIA's containers have cuDNN 9.13 and before until Megatron-Bridge's is built on
 // PyTorch 25.11 (its b54b725d2 of 2026-01-07; v0.2.2 of two days later has 25.09 still; MLPerf's installs 9.13.1). In
 // one benchmark 9.17 takes 0.81 to 0.91 of its time (profiles, cudnn-913).
-static const char new_cudnn_since[] = "2026-01-07", old_cudnn[] = "-913";
+static const char cudnn_9_17_since[] = "2026-01-07", old_cudnn[] = "-913";
 
 // PyTorch's containers have CUDA 13 since 25.08, Megatron-Bridge's since it is built on 25.09 (2550d8a5a; v0.2.0, of
 // its 25.11), which is taken for all. Of MLPerf 5.1 (2025-10) Cisco's on H100 is on 25.01.
@@ -89,7 +89,7 @@ static bool ran_before(const RunRow *row, const char *date) {
 
 // Rows of its archive are dated by the archive's commit and name their release: 25.09 and 25.11 are of that container.
 static bool ran_old_cudnn(const RunRow *row) {
-    return ran_before(row, new_cudnn_since) || (is_of_bridge(row) && row_cites(row, "[25."));
+    return ran_before(row, cudnn_9_17_since) || (is_of_bridge(row) && row_cites(row, "[25."));
 }
 
 static bool ran_cuda_12(const RunRow *row) {
@@ -99,9 +99,9 @@ static bool ran_cuda_12(const RunRow *row) {
 // Before the containers of 2025-08, which have 9.12, Blackwell's was 9.10 at most: 9.10.2 beside 9.13.1 in that
 // benchmark on B200, 4,096 to 65,536 keys, plateau and ramp (NVIDIA/cudnn-frontend@9793df5 and @0b1577c8, each fitted
 // within 3 %).
-static const char second_cudnn_since[] = "2025-09";
+static const char cudnn_9_12_since[] = "2025-09";
 
-static void take_first_cudnn(int head_dim, Accelerator *accelerator) {
+static void take_cudnn_9_10(int head_dim, Accelerator *accelerator) {
     for (int i = 0; i < accelerator->attention_count; i++) {
         AttentionRate *rate = &accelerator->attention[i];
         const bool fp8 = strcmp(rate->kernel, "cudnn-fp8") == 0;
@@ -132,8 +132,8 @@ void row_take_container(const RunRow *row, int head_dim, Accelerator *accelerato
             }
         }
     }
-    if (taken && ran_before(row, second_cudnn_since)) {
-        take_first_cudnn(head_dim, accelerator);
+    if (taken && ran_before(row, cudnn_9_12_since)) {
+        take_cudnn_9_10(head_dim, accelerator);
     }
 }
 

@@ -310,11 +310,11 @@ void target_hash(const Target *target, Hash *hash) {
     hash_text(hash, target->version);
     for (int i = 0; i < FIELDS; i++) {
         const double number = target_field_number(target, &fields[i]);
-        if (!fields[i].hashed || (fields[i].newer && number == 0)) {
+        if (!fields[i].hashed || (fields[i].hashed_as && number == 0)) {
             continue;
         }
-        if (fields[i].newer) {
-            hash_text(hash, fields[i].newer);
+        if (fields[i].hashed_as) {
+            hash_text(hash, fields[i].hashed_as);
         }
         if (fields[i].kind == FIELD_REAL) {
             hash_double(hash, number);

@@ -137,7 +137,7 @@ typedef struct TargetField {
     size_t at;
     TargetFieldKind kind;
     bool hashed;
-    const char *newer;  // than stored hashes: what it is hashed as, and where it is set only
+    const char *hashed_as;  // of one newer than stored hashes, which is hashed where it is set; NULL: by place
 } TargetField;
 
 // All that a version may set, in the order in which they are hashed.

@@ -17,7 +17,8 @@
 //                         Transformer Engine's reach 0.865 of what other streams do: its linear layers on B300 take
 //                         2.69 ms more than their products (docs/examples/gemm_profiling, twelve of a layer), 15.1e9
 //                         bytes as it reads and writes there (7.125 an element of activations with the Hadamard
-//                         transform, 4.5625 of weights), 5.6 TB/s of 6.5
+//                         transform, 4.5625 of weights), 5.6 TB/s of 6.5. 5.125 / 0.865 stands for both: a little much
+//                         for weights, little for activations that are transformed
 //   rows, bf16 gradients  x and dy along their rows only, weights twice (torchao's rowwise_with_gw_hp, also by it)
 //   delayed scales        known beforehand: read and written, both layouts at once (Transformer Engine, cast_transpose)
 //

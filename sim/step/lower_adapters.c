@@ -306,7 +306,8 @@ static int64_t drop_bytes(const Lowering *lowering, bool backward, int64_t eleme
         return 0;
     }
     const bool of_torch = runs_in_peft(lowering) || lowering->target->adapters_of_core;
-    const DropBytes *bytes = casts_inputs(lowering)    ? &drop_in_fp32
+    const bool wide = casts_inputs(lowering) || (of_torch && dtype_bytes(lowering->dims.dtype) > 2);
+    const DropBytes *bytes = wide                      ? &drop_in_fp32
                              : adapters_fuse(lowering) ? &drop_by_bits
                              : of_torch                ? &drop_in_half
                                                        : &drop_in_kernels;
