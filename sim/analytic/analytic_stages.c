@@ -133,12 +133,13 @@ static Status time_head_by_difference(Analytic *analytic, const TimedPlan *of, d
     TimedPlan ends = *of;
     StageTimes times[2];
     ends.alone.pp_split = SPLIT_ENDS;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 1; i >= 0; i--) {
         ends.alone.pp_last = i + 1;
         ends.alone.pp_first = analytic->model.layers - ends.alone.pp_last;
         TRY(time_stage_of(analytic, &ends, mesh_stages(&of->alone.mesh) - 1, &times[i], error));
     }
-    *head_s = fmax(0, 2 * times[0].pace_s - times[1].pace_s);
+    const int32_t layers = stage_split(analytic, &ends.alone)->layers[STAGE_LAST];  // one, and those of mtp
+    *head_s = fmax(0, (layers + 1) * times[0].pace_s - layers * times[1].pace_s);
     return STATUS_OK;
 }
 

@@ -231,6 +231,21 @@ Test(analytic_stages, uneven_splits_are_near_the_engine_and_the_fullest_stage) {
     }
 }
 
+// Its layer counts as one of the last stage's, behind first layers of another kind.
+Test(analytic_stages, a_layer_that_predicts_a_second_token_is_near_the_engine_and_counted_once) {
+    static const SplitCase one = {.plain = {"deepseek-v3", "dgx-b200", "megatron", "pp=16,dp_shard=16,ep=8", 4096, 1,
+                                            32, PP_1F1B, 1, RECOMPUTE_SELECTIVE, false}};
+    Arena arena = {0};
+    Both both = {0};
+    Question question;
+    ask(&one, FINETUNE_FULL, &arena, &question);
+    question.plan.mtp = 1;
+    price_question(&question, &arena, &both);
+    const double step = both.estimate.step_s / both.engine.step_s - 1;
+    cr_expect(fabs(step) < EXPERTS_WITHIN, "step %+.1f %% of %.3f s", 100 * step, both.engine.step_s);
+    arena_free(&arena);
+}
+
 // The first stage holds most, even of fewer layers; gradients may come later; chunks that recompute carry other bytes.
 static const SplitCase worst_cases[] = {
     {{"llama-3-8b", "dgx-h100", "deepspeed", "pp=4,dp_shard=4", 4096, 1, 16, PP_1F1B, 1, RECOMPUTE_NONE, false},
