@@ -53,8 +53,8 @@ static bool is_of_bridge(const RunRow *row) {
 // scripts/performance/configs/llama turns off for nvfp4 only, read at the commits that the rows are cited from
 // (d8348845d to 693ad1b0c). Its recipes of experts have no tp.
 bool row_has_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan) {
-    return is_of_bridge(row) && row->experts.count == 0 && strstr(row->precision, "NVFP4") == NULL &&
-           target->tp_overlap_exposed > 0 && plan->mesh.size[AXIS_TP] > 1;
+    return is_of_bridge(row) && row_cites(row, "performance-summary") && row->experts.count == 0 &&
+           strstr(row->precision, "NVFP4") == NULL && target->tp_overlap_exposed > 0 && plan->mesh.size[AXIS_TP] > 1;
 }
 
 // It pretrains every model there with Transformer Engine's loss: cross_entropy_fusion_impl "te" in

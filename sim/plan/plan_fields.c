@@ -340,19 +340,22 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                   "counting as layers, or so many on the first and last stage, or chunk; auto tries "
                                   "what the target has where it is more even, target is its own; of one plan, "
                                   "Megatron's layout of all chunks in quotes, as \"Et*7|t*8|t*8|t*7L\"",
-                                  RUNS}},
+                                  RUNS},
+                       .column = "pp_split"},
     [PLAN_PP_FIRST] = {"pp_first", .label = "layers of the first stage", AT(pp_first), .high = 255,
                        .matters = counts_ends, .scope = PLAN_OF_SHAPE,
                        .option = {"pp-first", "auto|N", "layers", "auto; predict, run, preflight: 0",
                                   "of --pp-split: layers that the embedding counts as, or that the first stage or "
                                   "chunk holds; auto takes the most even split",
-                                  RUNS}},
+                                  RUNS},
+                       .column = "pp_first", .column_is_number = true},
     [PLAN_PP_LAST] = {"pp_last", .label = "layers of the last stage", AT(pp_last), .high = 255, .matters = counts_ends,
                       .scope = PLAN_OF_SHAPE,
                       .option = {"pp-last", "auto|N", "layers", "auto; predict, run, preflight: 0",
                                  "of --pp-split: layers that the head counts as, or that the last stage or chunk "
                                  "holds; auto takes the most even split",
-                                 RUNS}},
+                                 RUNS},
+                      .column = "pp_last", .column_is_number = true},
     [PLAN_MLP_TILES] = {"mlp_tiles", .label = "tiles of the MLP", AT(mlp_tiles), .high = 1023, .scope = PLAN_OF_SHAPE,
                         .option = {"mlp-tiles", "N", "parts", "0: all tokens at once, kept for backward",
                                    "parts of a rank's tokens that the MLP of a layer runs on one after another, made "
