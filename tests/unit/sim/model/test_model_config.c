@@ -145,7 +145,7 @@ Test(model_config, heads_must_fit_each_other) {
     check_refused("{" SMALL ",\"num_key_value_heads\":3}",
                   ": num_key_value_heads: must divide num_attention_heads 4, got 3");
     check_refused("{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":66,\"num_attention_heads\":4}",
-                  ": head_dim: missing, must be an integer");
+                  ": hidden_size: 66 is no multiple of num_attention_heads 4, and the file has no head_dim");
     cr_assert_eq(load("{" SMALL ",\"head_dim\":15}"), STATUS_USAGE);
     cr_assert_not_null(strstr(error.message, "head_dim must be even (rotary pairs), got 15"), "%s", error.message);
 }
