@@ -226,8 +226,12 @@ double traffic_issue_s(const Accelerator *accelerator, const Target *target, con
 }
 
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan, const Task *task) {
-    if (target_loss(target, plan) == LOSS_IN_PLACE) {
+    const LossForm form = target_loss(target, plan);
+    if (form == LOSS_IN_PLACE) {
         return in_place_passes * dtype_bytes(task->dtype);
+    }
+    if (form == LOSS_ONE_COPY) {
+        return SPLIT_LOSS_BYTES;
     }
     const double own = target->runtime.loss_bytes_per_logit;
     if (own > 0 && target->own_kernels) {

@@ -30,8 +30,8 @@ static const TargetVersion megatron_2022 = {
         SET(vocab_multiple, 128),  // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
         SET(default_attention, ATTENTION_EAGER),
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),  // no step constant: no measured steps are short enough to tell
-        SET(runtime.loss_bytes_per_logit, 44.0),         // sim/SOURCES.md A4: vocabulary-parallel
-        SET(loss_fp32_copies[FUSED_FUSED], 2),           // fp32 logits and their softmax
+        SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES),
+        SET(loss_fp32_copies[FUSED_FUSED], 2),  // fp32 logits and their softmax
         // In place since 2024-06 (Megatron-LM 9634c0e4a3, tensor_parallel/cross_entropy.py). Two are kept before, and
         // by --cross-entropy-loss-fusion, whose compiled parts change nothing in place (fusions/
         // fused_cross_entropy.py): on in NeMo, Megatron-Bridge and what we export. Here, as later runs of separate
@@ -89,10 +89,7 @@ static const TargetVersion megatron_neox = {
     .settings = SETTINGS(SET(runtime.scatters_by_all_reduce, true),
                          SET(runtime.joins_apart, true),  // megatron/model/transformer.py, norms.py
                          // into the bucket 4, divided 4, back 4 (runtime/engine.py, allreduce_and_copy)
-                         SET(runtime.whole_bytes_per_parameter, 12.0),
-                         // megatron/mpu/cross_entropy.py: to fp32 6, largest 4, less it 8, exp 8, sum 4, over it 8;
-                         // backward times the gradient 8, to fp16 6
-                         SET(runtime.loss_bytes_per_logit, 52.0)),
+                         SET(runtime.whole_bytes_per_parameter, 12.0)),
 };
 
 static const TargetVersion megatron_core = {
@@ -114,6 +111,7 @@ static const TargetVersion megatron_core = {
         // --cross-entropy-fusion-impl te since 0.12 (0f60adbd30). Its bf16 gradients trained unstably: Megatron-LM's
         // arguments refuse it since 168cb15d70 (2026-06), its core warns of it; so no search tries it
         SET(losses_by_call, LOSS_BIT(LOSS_IN_PLACE) | LOSS_BIT(LOSS_ONE_COPY)),
+        SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_FUSED_BYTES),
         // --moe-token-dispatcher-type allgather, or flex with --moe-flex-dispatcher-backend
         SET(dispatchers,
             DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),
@@ -170,9 +168,9 @@ static const TargetVersion megatron_0_4 = {
     .extends = &megatron_core,
     .evidence = "18 published runs",
     // --overlap-param-gather came with 0.5, groups of micro-batches with 0.9, --recompute-modules with 0.12
-    .settings =
-        SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0), SET(fp8_activation, false),
-                 SET(op_fuser, false), SET(group_rule, GROUPS_OF_STAGES), SET(runtime.cuda_13, false)),
+    .settings = SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0),
+                         SET(fp8_activation, false), SET(op_fuser, false), SET(group_rule, GROUPS_OF_STAGES),
+                         SET(runtime.cuda_13, false), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute
@@ -307,9 +305,9 @@ static const LogPattern logs[] = {
 
 static const MeasuredChip measured[] = {
     {"A100-SXM4-80GB", 23, 64, 0.077, -0.077},
-    {"V100-SXM2-32GB", 34, 32, 0.041, -0.027},
+    {"V100-SXM2-32GB", 34, 32, 0.034, -0.021},
     {"H100-SXM5-80GB", 28, 512, 0.027, -0.015},
-    {"A800-SXM4-80GB", 6, 8, 0.022, -0.015},
+    {"A800-SXM4-80GB", 6, 8, 0.022, -0.014},
     {0},
 };
 

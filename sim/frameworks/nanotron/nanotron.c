@@ -54,9 +54,7 @@ static const TargetVersion nanotron_0_4 = {
         SET(runtime.stage_host_s_per_rank, 0.24e-3), SET(runtime.step_fixed_s, 30e-3),  // sim/SOURCES.md A6
         // x.float() and, less their maximum, what becomes exponentials in place (functional.py _ShardedCrossEntropy)
         SET(loss_fp32_copies[FUSED_FUSED], 2), SET(loss_fp32_copies[FUSED_EAGER], 2),
-        SET(loss_fp32_copies[FUSED_COMPILED], 2),
-        // The same: to fp32 6, largest 4, less it 8, exp 8, sum 4, over it 8; back times the gradient 8, to bf16 6
-        SET(runtime.loss_bytes_per_logit, 52.0),
+        SET(loss_fp32_copies[FUSED_COMPILED], 2), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES),  // the same
         SET(runtime.bucket_parameters, 80e6),  // this source's, of stage 0: its DDP has buckets of 25 MiB of bf16, 13e6
         SET(runtime.optimizer_bytes_per_parameter, 46.0),  // sim/SOURCES.md A6
         SET(runtime.relative_uncertainty, 0.11)),          // of one sweep; its long tail is beyond 256 ranks

@@ -464,6 +464,13 @@ Test(cost, a_loss_in_place_is_bound_by_instructions_where_memory_is_fast) {
     cr_expect_gt(traffic_issue_s(chip, &target, &in_place, &task), 0.5e-3);
 }
 
+Test(cost, a_loss_in_one_copy_goes_over_it_as_often_as_its_operations_whatever_the_fused_one_does) {
+    const TrainPlan one_copy = {.loss = LOSS_ONE_COPY};
+    const Target target = {.name = "any", .runtime.loss_bytes_per_logit = SPLIT_LOSS_FUSED_BYTES};
+    const Task task = {.kind = TASK_LOSS_SUM, .dtype = DTYPE_BF16, .rows = 8192, .cols = 128256};
+    cr_expect_eq(traffic_loss_bytes_per_logit(&target, &one_copy, &task), 6 + 4 + 8 + 8 + 4 + 8 + 8 + 6);
+}
+
 // Its PR 3523: 311.3 us of a GB200's host for three products in bf16, 440.9 in mxfp8; torch's takes 37.08 (issue 2053).
 Test(cost, products_of_transformer_engine_cost_the_host_several_operations) {
     const Target plain = {.runtime = {.host_s_per_op = 37.08e-6}};
