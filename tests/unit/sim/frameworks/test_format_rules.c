@@ -84,6 +84,18 @@ Test(format_rules, megatron_keeps_the_input_of_swiglu_in_fp8) {
                  "fp8_activation=on is of the fused activation: use kernels fused, or fp8_activation off");
 }
 
+Test(format_rules, megatron_keeps_no_input_of_gpt_oss_activation_in_fp8) {
+    Error error = {0};
+    cr_assert_eq(model_find("gpt-oss-20b", NULL, &model, &error), STATUS_OK);
+    TrainPlan plan = plan_of(found("megatron"), 8, 1);
+    plan.fused = FUSED_FUSED;
+    check_legal(found("megatron"), &plan);
+    plan.fp8_activation = true;
+    check_reason(found("megatron"), &plan,
+                 "Storing activation input in FP8 is supported only for SwiGLU, which gpt-oss-20b has not: use "
+                 "fp8_activation off");
+}
+
 // An adapter wraps the layer that TEFusedMLP asks for.
 Test(format_rules, megatrons_fused_operations_go_with_adapters_of_attention) {
     const Target *bridge = found("megatron@bridge-0.6");
