@@ -94,11 +94,7 @@ static void read_choices(Builder *builder) {
 // PyTorch's sdp_utils.cpp: FlashAttention wants sm_80, the memory-efficient kernel sm_50. Profiles of older chips have
 // a rate of the latter alone.
 static bool lacks_flash(const Accelerator *accelerator) {
-    bool efficient = false;
-    for (int i = 0; i < accelerator->attention_count; i++) {
-        efficient |= strcmp(accelerator->attention[i].kernel, "efficient") == 0;
-    }
-    return efficient;
+    return attention_has_row(accelerator, "efficient");
 }
 
 // The kernel whose rate one gets that the profile has none of; NULL where it has one, or has but one for all.
@@ -125,6 +121,12 @@ static void say_kernels(Builder *builder) {
                "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
                "chips that FlashAttention runs on",
                attention_names[plan.attention], request->cluster.accelerator.name);
+    } else if (plan.attention == ATTENTION_CUDNN && attention_has_row(&request->cluster.accelerator, "ck") &&
+               request->target->default_attention == ATTENTION_CUDNN) {
+        assume(builder,
+               "attention cudnn stands for what Transformer Engine runs on ROCm, CK's and AITER's kernels: %s "
+               "has no cuDNN",
+               request->cluster.accelerator.name);
     } else if (builder->asked->choices[PLAN_ATTENTION] && kernel_instead(request, plan.attention)) {
         assume(builder, "attention %s is priced as %s: the profile %s has no rate of it",
                attention_names[plan.attention], kernel_instead(request, plan.attention), request->cluster.name);

@@ -9,6 +9,7 @@
 #include "autotune/search/batch.h"
 #include "autotune/search/space.h"
 #include "sim/base/text.h"
+#include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
 
 static const char *check_max_tp(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
@@ -33,12 +34,25 @@ static const char *check_formats(const TuneRequest *request, const TrainPlan *pl
         accelerator->name, fp8_recipe_names[plan->fp8_recipe], fp8_recipe_names[target_default_fp8(request->target)]);
 }
 
+// Of ROCm; Transformer Engine's attention is the target's default where it has it.
+static const char *check_kernel(const TuneRequest *request, const TrainPlan *plan, Arena *arena) {
+    const Accelerator *accelerator = &request->cluster.accelerator;
+    const AttentionKernel own = request->target->default_attention;
+    REFUSE_IF(arena,
+              plan->attention == ATTENTION_CUDNN && own != ATTENTION_CUDNN && attention_has_row(accelerator, "ck"),
+              "attention cudnn is NVIDIA's: %s runs kernels in its place under Transformer Engine alone, which %s@%s "
+              "does not use: use attention %s",
+              accelerator->name, request->target->name, request->target->version, attention_names[own]);
+    return NULL;
+}
+
 static const char *check_legality(const TuneRequest *request, const TrainPlan *plan, const MemoryBreakdown *memory,
                                   Arena *arena) {
     (void)memory;
     const char *reason = NULL;
     target_check(request->target, &request->model, plan, arena, &reason);
-    return reason ? reason : check_formats(request, plan, arena);
+    reason = reason ? reason : check_formats(request, plan, arena);
+    return reason ? reason : check_kernel(request, plan, arena);
 }
 
 // A ring of more ranks whose slices are shorter than an attention tile only adds hops (FlashAttention-2 tiles queries

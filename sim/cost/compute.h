@@ -42,9 +42,11 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
 // Of the matrices of the unit that the task updates.
 KernelTime orthogonal_time(const Accelerator *accelerator, const StepProgram *program, const Task *task);
 
-// The profile's row for a kernel ("flash"), nearest in head_dim by ratio; rows of other kernels only when
-// it has none; NULL when there is no row at all.
+// The profile's row for a kernel ("flash"; "ck" is one for "cudnn"), nearest in head_dim by ratio; rows of others only
+// when it has none; NULL when there is no row at all.
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim);
+
+bool attention_has_row(const Accelerator *accelerator, const char *kernel);
 
 // `kernels` streaming kernels that move `bytes` together.
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);

@@ -75,12 +75,24 @@ static double head_dim_distance(int have, int want) {
     return fabs(log2((double)have / (double)want));
 }
 
+static bool is_row_of(const AttentionRate *row, const char *kernel) {
+    return strcmp(row->kernel, kernel) == 0 || (strcmp(kernel, "cudnn") == 0 && strcmp(row->kernel, "ck") == 0);
+}
+
+bool attention_has_row(const Accelerator *accelerator, const char *kernel) {
+    bool has = false;
+    for (int i = 0; i < accelerator->attention_count; i++) {
+        has |= strcmp(accelerator->attention[i].kernel, kernel) == 0;
+    }
+    return has;
+}
+
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim) {
     const AttentionRate *best = NULL;
     bool best_named = false;
     for (int i = 0; i < accelerator->attention_count; i++) {
         const AttentionRate *row = &accelerator->attention[i];
-        const bool named = strcmp(row->kernel, kernel) == 0;
+        const bool named = is_row_of(row, kernel);
         if (!best || (named && !best_named) ||
             (named == best_named &&
              head_dim_distance(row->head_dim, head_dim) < head_dim_distance(best->head_dim, head_dim))) {

@@ -302,6 +302,21 @@ Test(cli_predict, a_plan_that_does_not_fit_is_exit_2_with_its_times) {
     json_decref(root);
 }
 
+// PyTorch on ROCm has no cuDNN; Transformer Engine runs other kernels in its place.
+Test(cli_predict, cudnn_on_amd_is_transformer_engines_or_refused) {
+    ProgramRun plain =
+        CLI("predict", "--mesh", "dp_shard=8", "--model", "350m", "--cluster", "mi300x-8x", "--attention", "cudnn");
+    ProgramRun megatron =
+        CLI("predict", "--mesh", "dp_shard=8", "--model", "350m", "--cluster", "mi300x-8x", "--target", "megatron");
+    cr_expect_not_null(strstr(plain.err, "attention cudnn is NVIDIA's: MI300X-192GB runs kernels in its place under "
+                                         "Transformer Engine alone"),
+                       "%s", plain.err);
+    cr_expect_not_null(strstr(megatron.out, "attention cudnn stands for what Transformer Engine runs on ROCm"), "%s",
+                       megatron.out);
+    program_run_free(&plain);
+    program_run_free(&megatron);
+}
+
 // V100 have no bf16: fp16 on their tensor cores, eight times their fp32.
 Test(cli_predict, a_chip_without_bf16_trains_in_fp16) {
     json_t *volta =

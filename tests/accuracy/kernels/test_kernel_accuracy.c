@@ -135,11 +135,11 @@ typedef struct AttentionCheck {
 } AttentionCheck;
 
 static const AttentionCheck attention_checks[] = {
-    {"dgx-a100-80g", "flash", ATTENTION_FLASH, 0.03, 0.08}, {"dgx-h100", "flash", ATTENTION_FLASH, 0.03, 0.08},
-    {"dgx-h100", "flash3", ATTENTION_FLASH3, 0.03, 0.08},   {"dgx-h100", "cudnn", ATTENTION_CUDNN, 0.03, 0.08},
-    {"dgx-h200", "cudnn", ATTENTION_CUDNN, 0.03, 0.10},     {"gb200-nvl72", "cudnn", ATTENTION_CUDNN, 0.05, 0.12},
-    {"gb300-nvl72", "cudnn", ATTENTION_CUDNN, 0.05, 0.12},  {"mi300x-8x", "cudnn", ATTENTION_CUDNN, 0.03, 0.08},
-    {"oci-bm-gpu-mi355x", "cudnn", ATTENTION_CUDNN, 0.03, 0.08},
+    {"dgx-a100-80g", "flash", ATTENTION_FLASH, 0.03, 0.08},   {"dgx-h100", "flash", ATTENTION_FLASH, 0.03, 0.08},
+    {"dgx-h100", "flash3", ATTENTION_FLASH3, 0.03, 0.08},     {"dgx-h100", "cudnn", ATTENTION_CUDNN, 0.03, 0.08},
+    {"dgx-h200", "cudnn", ATTENTION_CUDNN, 0.03, 0.10},       {"gb200-nvl72", "cudnn", ATTENTION_CUDNN, 0.05, 0.12},
+    {"gb300-nvl72", "cudnn", ATTENTION_CUDNN, 0.05, 0.12},    {"mi300x-8x", "ck", ATTENTION_CUDNN, 0.03, 0.08},
+    {"oci-bm-gpu-mi355x", "ck", ATTENTION_CUDNN, 0.03, 0.08},
 };
 
 static double attention_row_s(const Accelerator *accelerator, const AttentionCheck *check, const AttentionSample *row) {
