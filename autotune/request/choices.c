@@ -292,6 +292,10 @@ Status check_choices(Builder *builder, Error *error) {
     FAIL_IF(asked->choices[PLAN_LORA_RANK] && request->asked[PLAN_LORA_RANK] == 0,
             about(asked, ASKED_CHOICE + PLAN_LORA_RANK, error), STATUS_USAGE,
             "--lora-rank takes a whole number from 1 to %d, not 0", plan_fields[PLAN_LORA_RANK].high);
+    FAIL_IF(request->asked[PLAN_OP_FUSER] > 0 && request->model.experts.count > 0,
+            about(asked, ASKED_CHOICE + PLAN_OP_FUSER, error), STATUS_USAGE,
+            "--op-fuser on is predicted of dense layers alone: Megatron fuses experts too, which %s has",
+            request->model.name);
     return request->model.experts.count > 0
                ? STATUS_OK
                : check_alone(asked, of_experts, COUNT_OF(of_experts),

@@ -2,8 +2,9 @@
 
 #include "sim/frameworks/plan_rules.h"
 
-// An adapter wraps the layer that TEFusedMLP asks for, whose words are the second refusal.
-const char *op_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
+// An adapter wraps the layer that TEFusedMLP asks for, whose words are the second refusal. Of experts Megatron's switch
+// fuses all products and the activation (transformer/moe/experts.py, _is_fused_impl_supported), in fp8 or not.
+const char *op_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const bool adapts_mlp = plan->finetune != FINETUNE_FULL && plan->lora_targets == LORA_ALL;
     REFUSE_IF(arena, plan->op_fuser && !target->op_fuser, "%s@%s has no op_fuser=on: use op_fuser off", target->name,
               target->version);
@@ -11,5 +12,10 @@ const char *op_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
               "TEFusedMLP expects FC1 to be Transformer Engine LayerNormLinear, but found LoRALinear: use lora_targets "
               "%s, or op_fuser off",
               lora_targets_names[LORA_ATTENTION]);
+    REFUSE_IF(
+        arena, plan->op_fuser && model->experts.count > 0,
+        "op_fuser=on of layers of experts, which %s has, is not predicted, though %s has operations for them: use "
+        "op_fuser off",
+        model->name, target->name);
     return NULL;
 }

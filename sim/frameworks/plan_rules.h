@@ -6,7 +6,7 @@
 
 const char *expert_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
 const char *fp8_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
-const char *op_rule(const Target *target, const TrainPlan *plan, Arena *arena);
+const char *op_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);
 const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *arena);
 const char *pack_rule(const Target *target, const TrainPlan *plan, Arena *arena);
 const char *recompute_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena);

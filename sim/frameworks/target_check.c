@@ -305,7 +305,7 @@ static const char *check_optimizer(const Check *check) {
 }
 
 static const char *check_operations(const Check *check) {
-    return op_rule(check->target, check->plan, check->arena);
+    return op_rule(check->target, check->model, check->plan, check->arena);
 }
 
 static const char *check_pack(const Check *check) {

@@ -90,6 +90,13 @@ static bool has_adapters(const TrainPlan *plan) {
     return plan->finetune != FINETUNE_FULL;
 }
 
+// Operations that cast write or read fp8 themselves (sim/step/fp8_casts.c, lower_stored.c); products of adapters add,
+// without tp.
+static bool fuses_operations(const TrainPlan *plan) {
+    const bool casts = is_fp8(plan) && (plan->fp8_recipe == FP8_DELAYED || plan->fp8_recipe == FP8_MX);
+    return casts || plan->fp8_activation || (has_adapters(plan) && !splits_layers(plan));
+}
+
 static bool is_below_fp32(const TrainPlan *plan) {
     return plan->precision != DTYPE_FP32;
 }
@@ -448,7 +455,7 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                         "gradients and is never tried by itself"},
                              .column = "fp8_activation", .column_is_number = true},
     [PLAN_OP_FUSER] = {"op_fuser", .label = "fused operations", FLAG(op_fuser), WORDS(tp_overlap_names),
-                       .json_bool = true, .scope = PLAN_OF_SHAPE,
+                       .json_bool = true, .matters = fuses_operations, .scope = PLAN_OF_SHAPE,
                        .option = {"op-fuser", "off|on", NULL, "off",
                                   "dense MLPs and adapters of Transformer Engine's fused operations (Megatron's "
                                   "use-transformer-engine-op-fuser): activations write fp8 themselves, products of "

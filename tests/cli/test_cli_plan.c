@@ -355,15 +355,26 @@ Test(cli_plan, who_says_everything_gets_a_sentence_for_each_choice) {
 
 Test(cli_plan, what_has_no_effect_in_a_plan_is_said) {
     ProgramRun run = CLI("predict", "--mesh", "dp_shard=2", "--model", "tiny", "--target", "megatron",
-                         "--recompute-modules", "mlp", "--tp-overlap", "on", "--grad-accum", "2");
+                         "--recompute-modules", "mlp", "--tp-overlap", "on", "--grad-accum", "2", "--op-fuser", "on");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
-    cr_expect_not_null(strstr(run.out, "without effect in this plan: --tp-overlap on, --recompute-modules mlp\n"), "%s",
-                       run.out);
+    cr_expect_not_null(
+        strstr(run.out, "without effect in this plan: --tp-overlap on, --recompute-modules mlp, --op-fuser on\n"), "%s",
+        run.out);
     program_run_free(&run);
     run =
         CLI("predict", "--mesh", "dp_shard=2", "--model", "tiny", "--attention", "flash3", "--cluster", "dgx-a100-80g");
     cr_expect_not_null(strstr(run.out, "attention flash3 is priced as flash: the profile dgx-a100-80g has no rate"),
                        "%s", run.out);
+    program_run_free(&run);
+}
+
+// In bf16 too, where of dense layers it changes nothing.
+Test(cli_plan, fused_operations_of_experts_are_refused) {
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=8,ep=8", "--model", "mixtral-8x7b", "--target", "megatron",
+                         "--op-fuser", "on");
+    cr_expect_eq(run.exit_code, 1, "%d", run.exit_code);
+    cr_expect_not_null(strstr(run.err, "--op-fuser on is predicted of dense layers alone: Megatron fuses experts too"),
+                       "%s", run.err);
     program_run_free(&run);
 }
 

@@ -111,6 +111,16 @@ Test(format_rules, megatrons_fused_operations_go_with_adapters_of_attention) {
     check_legal(bridge, &plan);
 }
 
+Test(format_rules, megatrons_fused_operations_of_experts_are_not_predicted) {
+    Error error = {0};
+    cr_assert_eq(model_find("mixtral-8x7b", NULL, &model, &error), STATUS_OK);
+    TrainPlan plan = plan_of(found("megatron"), 8, 1);
+    plan.op_fuser = true;
+    check_reason(found("megatron"), &plan,
+                 "op_fuser=on of layers of experts, which mixtral-8x7b has, is not predicted, though megatron has "
+                 "operations for them: use op_fuser off");
+}
+
 // Its context-parallel group is sp x cp: chunks from either end, and a ring between groups.
 Test(format_rules, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_are_a_ring) {
     const Target *megatron = found("megatron@0.19");
