@@ -197,9 +197,10 @@ static void print_shapes(const TuneResult *result, bool all, FILE *out) {
         fprintf(out, "  (--top 0 gives the reason of each)\n");
     }
     const SearchCounts *search = &result->search;
-    fprintf(out, "%d choices: %d rejected, %d estimated, %d simulated and %d known from the store, in %.3f s\n",
-            search->candidates, search->pruned, search->estimated, search->simulated, search->cached,
-            search->elapsed_s);
+    fprintf(out,
+            "%d choices: %d rejected, %d left; %d estimates, %d simulations and %d known from the store, in %.3f s\n",
+            search->candidates, search->pruned, search->candidates - search->pruned, search->estimated,
+            search->simulated, search->cached, search->elapsed_s);
 }
 
 static Status table_plan(const void *answer, FILE *out, Error *error) {

@@ -9,10 +9,11 @@ enum { MOST_ROWS = 300 };
 static void write_ledger(const TuneResult *result, FILE *out) {
     const SearchCounts *search = &result->search;
     markup_element(out, "p",
-                   "%d shapes: %d ranked, %d rejected. %d choices: %d rejected, %d estimated, %d simulated and %d "
-                   "known from the store, in %.3f s.",
+                   "%d shapes: %d ranked, %d rejected. %d choices: %d rejected, %d left; %d estimates, %d simulations "
+                   "and %d known from the store, in %.3f s.",
                    search->shapes, result->entry_count, result->rejected_count, search->candidates, search->pruned,
-                   search->estimated, search->simulated, search->cached, search->elapsed_s);
+                   search->candidates - search->pruned, search->estimated, search->simulated, search->cached,
+                   search->elapsed_s);
 }
 
 void section_rejected(const HtmlReport *report, FILE *out) {
