@@ -127,6 +127,7 @@ static void layout_fill(Layout *layout) {
             layout->columns[layout->count++] =
                 field->column_is_number ? (Column)CHOICE(field->column, plan_number[0], OPTIONAL, field->high)
                                         : (Column)TEXT(field->column, plan_word[0], OPTIONAL);
+            layout->columns[layout->count - 1].low = field->column_is_number ? field->low : 0;
             layout->columns[layout->count - 1].offset +=
                 (size_t)id * (field->column_is_number ? sizeof(int64_t) : sizeof(const char *));
         }

@@ -46,6 +46,19 @@ Test(run_file, columns_that_are_missing_are_named_and_unknown) {
     cr_assert_eq(file.rows[0].usable, 1, "a user's own rows are all meant to be scored");
 }
 
+// No stage holds no chunk: what a plan could not hold ended in a crash.
+Test(run_file, numbers_of_a_plan_are_within_its_own_bounds) {
+    RunFile file;
+    Error error = {0};
+    cr_assert_neq(read_text("id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,pp,"
+                            "seq_len,micro_batch,pp_schedule,virtual_stages\n"
+                            "r1,m,32,4096,32,11008,32000,dgx-h100,ndtune,1,2,1,1,4,2048,1,zero-bubble,0\n",
+                            &file, &error),
+                  STATUS_OK);
+    cr_assert_not_null(strstr(error.message, "virtual_stages takes a whole number from 1 to 63, not \"0\""), "%s",
+                       error.message);
+}
+
 Test(run_file, a_profile_file_is_one_next_to_the_run_file) {
     char *folder = temp_dir_make();
     RunFile file;
