@@ -102,9 +102,11 @@ Status cli_find_formats(Cli *cli, TuneResult *result, Error *error) {
     const char *line = "";
     TRY(alternative_formats(result, &cli->arena, formats, &count, error));
     for (int i = 0; i < count; i++) {
-        line = arena_format(&cli->arena, "%s%s%s: %+.1f %% time, %s%s (%s)", line, i == 0 ? "" : "; ", formats[i].words,
-                            100 * formats[i].step, formats[i].saved_bytes < 0 ? "+" : "-",
-                            text_bytes(UNIT_BUFFER, fabs(formats[i].saved_bytes)), formats[i].option);
+        const bool alike = fabs(formats[i].step) < 0.0005;
+        const char *time = alike ? "the same" : arena_format(&cli->arena, "%+.1f %%", 100 * formats[i].step);
+        const char *sign = formats[i].saved_bytes < 0 ? "+" : formats[i].saved_bytes > 0 ? "-" : "";
+        line = arena_format(&cli->arena, "%s%s%s: %s time, %s%s (%s)", line, i == 0 ? "" : "; ", formats[i].words, time,
+                            sign, text_bytes(UNIT_BUFFER, fabs(formats[i].saved_bytes)), formats[i].option);
     }
     result->if_allowed = count > 0 ? line : NULL;
     return STATUS_OK;

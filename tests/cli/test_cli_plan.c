@@ -368,6 +368,12 @@ Test(cli_plan, what_has_no_effect_in_a_plan_is_said) {
     program_run_free(&run);
 }
 
+Test(cli_plan, a_format_as_fast_as_the_best_is_called_the_same) {
+    ProgramRun run = CLI("plan", "--world", "2", "--model", "tiny", "--effort", "estimate", "--verbose");
+    cr_expect_not_null(strstr(run.out, "8-bit states: the same time, -"), "%s", run.out);
+    program_run_free(&run);
+}
+
 // In bf16 too, where of dense layers it changes nothing.
 Test(cli_plan, fused_operations_of_experts_are_refused) {
     ProgramRun run = CLI("predict", "--mesh", "dp_shard=8,ep=8", "--model", "mixtral-8x7b", "--target", "megatron",
