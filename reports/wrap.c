@@ -15,10 +15,12 @@ static int columns_of(const char *text, size_t bytes) {
     return columns;
 }
 
-// A number and its percent sign are one word.
+// A number and its percent sign are one word, and so are an option and its value.
 static size_t word_bytes(const char *text) {
     const size_t bytes = strcspn(text, " ");
-    return strncmp(text + bytes, " %", 2) == 0 ? bytes + 1 + strcspn(text + bytes + 1, " ") : bytes;
+    const char *next = text + bytes;
+    const bool valued = strncmp(text, "--", 2) == 0 && *next && strncmp(next, " --", 3) != 0;
+    return valued || strncmp(next, " %", 2) == 0 ? bytes + 1 + strcspn(next + 1, " ") : bytes;
 }
 
 void wrap_line(FILE *out, int indent, const char *format, ...) {

@@ -6,6 +6,7 @@
 
 #include "reports/format.h"
 #include "reports/grid.h"
+#include "reports/wrap.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/reports/fixture.h"
 
@@ -40,9 +41,22 @@ Test(table, writes_the_batch_arithmetic_out) {
     free(text);
 }
 
+static Status print_options(const Fixture *from, FILE *out, Error *error) {
+    (void)from, (void)error;
+    wrap_line(out, 6, "Best: --mesh pp=2,dp_shard=16,cp=2,tp=2,ep=8 --tp-overlap on --pp-schedule interleaved --etp 2");
+    return STATUS_OK;
+}
+
+Test(table, an_option_and_its_value_are_not_put_on_two_lines) {
+    char *text = printed(print_options);
+    SAYS(text, "--tp-overlap on\n      --pp-schedule interleaved --etp 2\n");
+    free(text);
+}
+
 Test(table, accounts_for_every_shape) {
     char *text = printed(print_short);
     SAYS(text, "4 shapes: 2 ranked, 1 not fitting in 1000 B, 1 not legal for accelerate");
+    SAYS(text, "9 choices: 3 rejected, 6 left; 6 estimates, 2 simulations and 0 known from the store");
     free(text);
 }
 
