@@ -40,9 +40,9 @@ char *format_mesh_options(const Mesh *mesh, char out[FORMAT_BYTES]) {
 }
 
 // Decided by the search along with what it tries.
-static const bool settled[PLAN_FIELD_COUNT] = {
-    [PLAN_RECOMPUTE_LAYERS] = true, [PLAN_RECOMPUTE_EVERY] = true, [PLAN_RECOMPUTE_MODULES] = true,
-    [PLAN_PP_FIRST] = true,         [PLAN_PP_LAST] = true,         [PLAN_ETP] = true};
+static const uint64_t settled = PLAN_BIT(PLAN_RECOMPUTE_LAYERS) | PLAN_BIT(PLAN_RECOMPUTE_EVERY) |
+                                PLAN_BIT(PLAN_RECOMPUTE_MODULES) | PLAN_BIT(PLAN_PP_FIRST) | PLAN_BIT(PLAN_PP_LAST) |
+                                PLAN_BIT(PLAN_ETP);
 
 // What tables, and those of the page, have columns for.
 static const uint64_t in_tables = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
@@ -52,7 +52,7 @@ static const uint64_t in_page = PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_RESHARD
 // Splits by both ends are said by both numbers, 0 too.
 static bool is_unusual(const Target *target, const TrainPlan *plan, PlanFieldId id) {
     const bool end = id == PLAN_PP_FIRST || id == PLAN_PP_LAST, by_both = plan->pp_split > SPLIT_WEIGHTED;
-    return (plan_fields[id].searched || settled[id]) && plan_field_matters(plan, id) &&
+    return (plan_fields[id].searched || (settled & PLAN_BIT(id))) && plan_field_matters(plan, id) &&
            (plan_get(plan, id) != target_usual(target, plan, id) || (end && by_both));
 }
 
