@@ -154,7 +154,7 @@ static const uint64_t said =
     PLAN_BIT(PLAN_MTP) | PLAN_BIT(PLAN_PP_SCHEDULE) | PLAN_BIT(PLAN_VIRTUAL_STAGES) | PLAN_BIT(PLAN_PP_SPLIT) |
     PLAN_BIT(PLAN_PP_FIRST) | PLAN_BIT(PLAN_PP_LAST) | PLAN_BIT(PLAN_MLP_TILES) | PLAN_BIT(PLAN_UPDATE_IN_BACKWARD) |
     PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_PP_GROUP) | PLAN_BIT(PLAN_PP_ROUNDS) | PLAN_BIT(PLAN_P2P_OVERLAP) |
-    PLAN_BIT(PLAN_FP8_ACTIVATION) | PLAN_BIT(PLAN_OP_FUSER);
+    PLAN_BIT(PLAN_FP8_ACTIVATION) | PLAN_BIT(PLAN_OP_FUSER) | PLAN_BIT(PLAN_QKV_ROPE);
 
 // The first feature of the plan that a column of the row excludes.
 static const char *refuse_columns(const ExportFormat *format, const ConfigJob *job) {
@@ -168,11 +168,11 @@ static const char *refuse_columns(const ExportFormat *format, const ConfigJob *j
                    {format->attentions, PLAN_ATTENTION, "auto"},
                    {format->fuseds, PLAN_FUSED, "auto"}};
     static const PlanFieldId choices[] = {
-        PLAN_RESHARD,        PLAN_MASTER_WEIGHTS, PLAN_REDUCE_DTYPE, PLAN_TP_OVERLAP,         PLAN_RECOMPUTE_UNIT,
-        PLAN_OFFLOAD,        PLAN_LOSS,           PLAN_CUDA_GRAPHS,  PLAN_FINETUNE,           PLAN_OPTIMIZER,
-        PLAN_DISPATCH,       PLAN_EP_OVERLAP,     PLAN_PACK,         PLAN_UPDATE_IN_BACKWARD, PLAN_FP8_PARAMETERS,
-        PLAN_RESHARD_RANKS,  PLAN_REDUCE_BUCKET,  PLAN_MLP_TILES,    PLAN_RECOMPUTE_LAYERS,   PLAN_RECOMPUTE_EVERY,
-        PLAN_OFFLOAD_LAYERS, PLAN_FP8_ACTIVATION, PLAN_OP_FUSER};
+        PLAN_QKV_ROPE,        PLAN_RESHARD,        PLAN_MASTER_WEIGHTS, PLAN_REDUCE_DTYPE, PLAN_TP_OVERLAP,
+        PLAN_RECOMPUTE_UNIT,  PLAN_OFFLOAD,        PLAN_LOSS,           PLAN_CUDA_GRAPHS,  PLAN_FINETUNE,
+        PLAN_OPTIMIZER,       PLAN_DISPATCH,       PLAN_EP_OVERLAP,     PLAN_PACK,         PLAN_UPDATE_IN_BACKWARD,
+        PLAN_FP8_PARAMETERS,  PLAN_RESHARD_RANKS,  PLAN_REDUCE_BUCKET,  PLAN_MLP_TILES,    PLAN_RECOMPUTE_LAYERS,
+        PLAN_RECOMPUTE_EVERY, PLAN_OFFLOAD_LAYERS, PLAN_FP8_ACTIVATION, PLAN_OP_FUSER};
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         if (!(columns[i].has & EXPORT_BIT(plan_get(plan, columns[i].id)))) {
             return refuse_choice(job, format->name, columns[i].id, columns[i].instead);

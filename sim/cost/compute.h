@@ -94,5 +94,5 @@ double slowest_stage_factor(const Accelerator *accelerator, StageLoads *loads);
 // Times a streaming kind's least traffic is moved, and the loss's bytes per logit (traffic.c).
 double traffic_passes(const Target *target, const TrainPlan *plan, const Task *task);
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan, const Task *task);
-// What the loss's kernels take beyond their traffic where they are bound by instructions.
+// What kernels of the loss and of q, k and v take beyond their traffic where they are bound by instructions.
 double traffic_issue_s(const Accelerator *accelerator, const Target *target, const TrainPlan *plan, const Task *task);

@@ -188,9 +188,10 @@ double traffic_passes(const Target *target, const TrainPlan *plan, const Task *t
     }
     const Passes *row = passes_of_norms(target, plan, task);
     switch (task->kind) {
-    case TASK_ROPE:
-        return target->runtime.strided_rotary && plan->fused == FUSED_EAGER ? STRIDED_ROTARY_PLANES / 2
-                                                                            : passes[plan->fused].rotary;
+    case TASK_ROPE:  // the rest of what one kernel of q, k and v moves: copy_along (sim/step/lower_apart.c)
+        return plan->qkv_rope                                                 ? 1
+               : target->runtime.strided_rotary && plan->fused == FUSED_EAGER ? STRIDED_ROTARY_PLANES / 2
+                                                                              : passes[plan->fused].rotary;
     case TASK_SWIGLU:
     case TASK_SWIGLU_BACKWARD:
         return passes[target->activation_apart && plan->fused == FUSED_FUSED ? FUSED_EAGER : plan->fused].activation;
@@ -215,14 +216,29 @@ static const double in_place_passes = 5, in_place_forward_passes = 3;
 // (its pull request 1266), less a comparison that it alone had (1268: 0.04 and 0.24 ms): 0.32 and 0.23 ns.
 static const double in_place_issue_s = 0.27e-9;
 
+// So does the kernel of queries, keys and values, whose threads load and store two bytes at a time: the one of one
+// tensor, of the same body, took 0.095 and 0.092 ms (back) of a GB200's 152 for 67.1 million elements, 0.079 and 0.071
+// for 50.3 million (Transformer Engine's pull request 2508 of 2025-12, baseline): 0.215, 0.208, 0.239 and 0.214 ns.
+static const double qkv_rope_issue_s = 0.22e-9;
+
+static double beyond_bytes_s(const Accelerator *accelerator, double elements, double issue_s, double bytes) {
+    return accelerator->sm_count == 0
+               ? 0
+               : fmax(0, elements * issue_s / accelerator->sm_count -
+                             bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency));
+}
+
 double traffic_issue_s(const Accelerator *accelerator, const Target *target, const TrainPlan *plan, const Task *task) {
-    if (task->kind != TASK_LOSS_SUM || target_loss(target, plan) != LOSS_IN_PLACE || accelerator->sm_count == 0) {
-        return 0;
+    const double element = dtype_bytes(task->dtype);
+    if (task->kind == TASK_LOSS_SUM && target_loss(target, plan) == LOSS_IN_PLACE) {
+        const double logits = (double)task->rows * (double)task->cols;
+        return beyond_bytes_s(accelerator, logits, in_place_issue_s, logits * in_place_forward_passes * element);
     }
-    const double logits = (double)task->rows * (double)task->cols;
-    const double bytes = logits * in_place_forward_passes * dtype_bytes(task->dtype);
-    return fmax(0, logits * in_place_issue_s / accelerator->sm_count -
-                       bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency));
+    if (task->kind == TASK_ROPE && plan->qkv_rope) {
+        const double bytes = (double)(task->traffic_bytes + task->cast_bytes);
+        return beyond_bytes_s(accelerator, bytes / (2 * element), qkv_rope_issue_s, bytes);
+    }
+    return 0;
 }
 
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan, const Task *task) {

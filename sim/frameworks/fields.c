@@ -208,6 +208,7 @@ static const TargetField fields[] = {
     WORDS(fp8_parameters),
     WORDS(fp8_activation),
     WORDS(op_fuser),
+    WORDS(qkv_rope),
     WORDS(losses_by_call),
     WORDS(loss_collects_half),
 };

@@ -189,9 +189,9 @@ typedef struct Target {
     unsigned optimizers;             // available by a switch, besides its own: OPTIMIZER_BIT(value)
     bool masters_beside_remainders;  // with states in bf16, of a master only what its bf16 weight lacks is kept
     bool tiles_mlp, updates_in_backward, cuts_experts;  // has mlp_tiles; update_in_backward; etp and expert_capacity
-    bool predicts_further, fp8_activation, op_fuser;    // has mtp; fp8_activation; op_fuser
-    unsigned fp8_parameters;                            // bit by Fp8Recipe: with which it has fp8_parameters
-    unsigned unsharded_optimizers;                      // of them those that do not take sharded parameters (stage 3)
+    bool predicts_further, fp8_activation, op_fuser, qkv_rope;  // has mtp; the choices of those names
+    unsigned fp8_parameters;                                    // bit by Fp8Recipe: with which it has fp8_parameters
+    unsigned unsharded_optimizers;  // of them those that do not take sharded parameters (stage 3)
     TargetRuntime runtime;
 } Target;
 

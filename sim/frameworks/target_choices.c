@@ -267,6 +267,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_P2P_OVERLAP] = {HAS(p2p_switch)},
     [PLAN_FP8_ACTIVATION] = {HAS(fp8_activation)},
     [PLAN_OP_FUSER] = {HAS(op_fuser)},
+    [PLAN_QKV_ROPE] = {HAS(qkv_rope)},
     [PLAN_DISPATCH] = {.offers = offers_dispatch, HAS(dispatchers), .told = told_dispatch},
 };
 

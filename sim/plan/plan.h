@@ -65,6 +65,7 @@ typedef struct TrainPlan {
     bool p2p_waits;       // interleaved: a stage waits for each message between stages, as it does with one chunk
     bool fp8_activation;  // a gated activation keeps its input for backward in fp8
     bool op_fuser;        // dense MLPs and adapters are Transformer Engine's fused operations
+    bool qkv_rope;        // one kernel takes q, k and v out of their product and turns the first two
 } TrainPlan;
 
 // The fields but the mesh, in the order in which a plan's text names them and its hash takes them: new ones come at
@@ -123,6 +124,7 @@ typedef enum {
     PLAN_OFFLOAD_LAYERS,
     PLAN_FP8_ACTIVATION,
     PLAN_OP_FUSER,
+    PLAN_QKV_ROPE,
     PLAN_FIELD_COUNT
 } PlanFieldId;
 

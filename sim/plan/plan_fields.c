@@ -461,6 +461,12 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                   "use-transformer-engine-op-fuser): activations write fp8 themselves, products of "
                                   "adapters scale and add; never tried by itself"},
                        .column = "op_fuser", .column_is_number = true},
+    [PLAN_QKV_ROPE] = {"qkv_rope", .label = "one kernel of q, k and v", FLAG(qkv_rope), WORDS(tp_overlap_names),
+                       .json_bool = true, .scope = PLAN_OF_SHAPE,
+                       .option = {"qkv-rope", "off|on", NULL, "off",
+                                  "one kernel takes queries, keys and values out of their product and turns the first "
+                                  "two (Megatron's fused_single_qkv_rope); never tried by itself"},
+                       .column = "qkv_rope", .column_is_number = true},
 };
 
 // What is done to every field of very many plans: unrolled, a row is made of constants.

@@ -70,6 +70,17 @@ void join_apart(const Lowering *lowering, Op *op, bool backward) {
     }
 }
 
+// One kernel reads queries, keys and values from their product and writes each by itself, the gradients' the other way
+// (Transformer Engine 2.8, common/fused_rope/fused_rope.cu: fused_qkv_rope_forward_kernel, _backward_kernel). Values,
+// and what is not turned of a head, beyond what is.
+void copy_along(const Lowering *lowering, Op *op) {
+    const Dims *d = &lowering->dims;
+    if (lowering->plan->qkv_rope) {
+        const int64_t still = (d->heads + d->kv_heads) * (d->head_dim - op->task.inner);
+        op->task.cast_bytes += 2 * d->tokens * (d->v_width + still) * dtype_bytes(d->dtype);
+    }
+}
+
 // Rows weighed where nothing compiles it: to fp32, times weights, to bf16; backward both casts and the product with
 // weights (sim/cost/traffic.c has their bytes, weighted_passes). Where a product sums them a cast is left.
 void weigh_apart(const Lowering *lowering, Op *op) {

@@ -166,6 +166,7 @@ void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bo
     op->task.kv_heads = model->latent.kv_rank > 0 ? 1 : op->task.kv_heads;
     turn_apart(lowering, op, backward);
     join_apart(lowering, op, backward);
+    copy_along(lowering, op);
     OP_OPERANDS(op, ACCESS_UPDATE, refs->q, refs->k);
     touch_copies(lowering, op, backward ? ACCESS_READ : ACCESS_WRITE);
 }

@@ -167,6 +167,7 @@ typedef struct AttentionRefs {
 void add_rope(Lowering *lowering, Section section, const AttentionRefs *refs, bool backward);
 void turn_apart(const Lowering *lowering, Op *op, bool backward);  // lower_apart.c
 void join_apart(const Lowering *lowering, Op *op, bool backward);  // lower_apart.c
+void copy_along(const Lowering *lowering, Op *op);                 // lower_apart.c
 void turn_a_copy(Lowering *lowering, Section section, AttentionRefs *refs);
 AttentionRefs attention_halves(Lowering *lowering, const AttentionRefs *wide, const char *const names[MAX_PARTS]);
 void add_attention_casts(Lowering *lowering, Section section, const AttentionRefs *from, const AttentionRefs *to);
@@ -230,7 +231,7 @@ int64_t fp8_stored_elements(const Lowering *lowering, int64_t bytes);
 Dtype fp8_product_dtype(const Lowering *lowering, GemmRole role);
 // Bytes moved by casting a GEMM's operands; its three operands as in add_gemm (fp8_casts.c).
 int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole role, const OpRef *abc);
-bool fp8_fuses_casts(const Lowering *lowering);  // an operation writes in fp8 what the next product reads
+bool fp8_fuses_casts(const Lowering *lowering);               // an operation writes in fp8 what the next product reads
 static inline bool has_fused_mlp(const Lowering *lowering) {  // TEFusedMLP is no layer of experts
     return lowering->plan->op_fuser && lowering->model->experts.count == 0;
 }

@@ -45,6 +45,7 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .fp8_parameters = request->fp8_parameters,
                       .fp8_activation = request->fp8_activation,
                       .op_fuser = request->op_fuser,
+                      .qkv_rope = request->qkv_rope,
                       .reshard_ranks = request->reshard_ranks,
                       .reduce_bucket = request->reduce_bucket,
                       .etp = request->etp,

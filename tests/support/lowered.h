@@ -40,7 +40,7 @@ typedef struct LoweredRequest {
     bool ep_overlap;
     int mlp_tiles;
     bool update_in_backward;
-    bool fp8_parameters, fp8_activation, op_fuser;
+    bool fp8_parameters, fp8_activation, op_fuser, qkv_rope;
     int reshard_ranks;
     int reduce_bucket;
     int etp;

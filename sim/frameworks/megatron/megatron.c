@@ -141,8 +141,9 @@ static const TargetVersion megatron_core = {
         // --fp8-param-gather, --fp4-param-gather (distributed/param_and_grad_buffer.py, optimizer/distrib_optimizer.py)
         SET(fp8_parameters,
             FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_BLOCK) | FP8_BIT(FP8_NVFP4)),
-        // activation_func_fp8_input_store, use_transformer_engine_op_fuser (transformer/transformer_config.py)
-        SET(fp8_activation, true), SET(op_fuser, true),
+        // activation_func_fp8_input_store, use_transformer_engine_op_fuser, since 0.15 fused_single_qkv_rope
+        // (transformer/transformer_config.py)
+        SET(fp8_activation, true), SET(op_fuser, true), SET(qkv_rope, true),
         // RankGenerator takes the tokens of order= as they come; instances are slices of its dp-cp groups
         // (NVIDIA/Megatron-LM 00caa53, megatron/core/parallel_state.py)
         SET(rank_order_rule, RANK_ORDER_DP_AS_ONE),
@@ -169,8 +170,9 @@ static const TargetVersion megatron_0_4 = {
     .evidence = "18 published runs",
     // --overlap-param-gather came with 0.5, groups of micro-batches with 0.9, --recompute-modules with 0.12
     .settings = SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0),
-                         SET(fp8_activation, false), SET(op_fuser, false), SET(group_rule, GROUPS_OF_STAGES),
-                         SET(runtime.cuda_13, false), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
+                         SET(fp8_activation, false), SET(op_fuser, false), SET(qkv_rope, false),
+                         SET(group_rule, GROUPS_OF_STAGES), SET(runtime.cuda_13, false),
+                         SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute

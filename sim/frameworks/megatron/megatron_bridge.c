@@ -177,6 +177,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
     PRINT_IF(plan->loss == LOSS_ONE_COPY, out, "    cfg.model.cross_entropy_loss_fusion = False\n");
     PRINT_IF(plan->fp8_activation, out, "    cfg.model.activation_func_fp8_input_store = True\n");
     PRINT_IF(plan->op_fuser, out, "    cfg.model.use_transformer_engine_op_fuser = True\n");
+    PRINT_IF(plan->qkv_rope, out, "    cfg.model.fused_single_qkv_rope = True\n");
     if (plan_offloads_activations(plan)) {
         fprintf(out,
                 "    cfg.model.cpu_offloading = True\n"
@@ -269,7 +270,8 @@ const ExportFormat export_megatron_bridge = {
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_TP_OVERLAP) | PLAN_BIT(PLAN_RECOMPUTE_LAYERS) |
              PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
              PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS) | PLAN_BIT(PLAN_LOSS) |
-             PLAN_BIT(PLAN_CUDA_GRAPHS) | PLAN_BIT(PLAN_FP8_ACTIVATION) | PLAN_BIT(PLAN_OP_FUSER),
+             PLAN_BIT(PLAN_CUDA_GRAPHS) | PLAN_BIT(PLAN_FP8_ACTIVATION) | PLAN_BIT(PLAN_OP_FUSER) |
+             PLAN_BIT(PLAN_QKV_ROPE),
     .stages = true,
     .refuse = bridge_refuse,
     .notes = bridge_notes,

@@ -51,6 +51,7 @@ static const Names names[M_KEY_COUNT] = {
     [M_SAVED_LAYERS] = {"--cpu-offloading-num-layers", "model.cpu_offloading_num_layers"},
     [M_SAVED_WEIGHTS] = {"", "model.cpu_offloading_weights"},
     [M_FP8_ACTIVATION] = {"", "model.activation_func_fp8_input_store"},
+    [M_QKV_ROPE] = {"", "model.fused_single_qkv_rope"},
     [M_OP_FUSER] = {"--use-transformer-engine-op-fuser", NULL},
     [M_GRAPHS] = {"--cuda-graph-impl", NULL},
     [M_LOSS_KERNEL] = {"--cross-entropy-loss-fusion", NULL},

@@ -43,6 +43,7 @@ typedef enum {
     M_SAVED_WEIGHTS,
     M_FP8_ACTIVATION,
     M_OP_FUSER,
+    M_QKV_ROPE,
     M_GRAPHS,
     M_LOSS_KERNEL,
     M_LOSS_OF,

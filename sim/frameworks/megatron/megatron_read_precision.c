@@ -118,15 +118,17 @@ static Status read_recipe(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// The first is Bridge's alone: Megatron-LM makes no argument of that attribute (arguments.py).
+// The first two are Bridge's alone: Megatron-LM makes no arguments of those attributes (arguments.py).
 static Status read_operations(Import *import, Error *error) {
-    int stores = 0, fuses = 0;
+    int stores = 0, turns = 0, fuses = 0;
     if (megatron_is_bridge(import)) {
         TRY(megatron_bool(import, M_FP8_ACTIVATION, &stores, error));
+        TRY(megatron_bool(import, M_QKV_ROPE, &turns, error));
     }
     TRY(megatron_bool(import, M_OP_FUSER, &fuses, error));
     import->said.choice[PLAN_FP8_ACTIVATION] = stores;
     import->said.choice[PLAN_OP_FUSER] = fuses;
+    import->said.choice[PLAN_QKV_ROPE] = turns;
     return STATUS_OK;
 }
 

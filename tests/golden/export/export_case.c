@@ -67,7 +67,7 @@ const Golden goldens[] = {
     {"megatron_bridge_mxfp8.py", "megatron-bridge", "megatron@bridge-0.6", "llama-3-8b",
      PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 2, .zero = 1, .attention = ATTENTION_CUDNN,
           .precision = DTYPE_FP8, .fp8_recipe = FP8_MX, .fp8_parameters = true, .fp8_activation = true,
-          .op_fuser = true)},
+          .op_fuser = true, .qkv_rope = true)},
     {"torchtitan_fp8.toml",
      "torchtitan-toml",
      "torchtitan",

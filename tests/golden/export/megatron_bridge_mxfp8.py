@@ -31,6 +31,7 @@ def config():
     cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.activation_func_fp8_input_store = True
     cfg.model.use_transformer_engine_op_fuser = True
+    cfg.model.fused_single_qkv_rope = True
     cfg.train.micro_batch_size = 1
     cfg.train.global_batch_size = 16
     cfg.mixed_precision = bf16_with_mxfp8_mixed()

@@ -100,6 +100,8 @@ static const Reading readings[] = {
      SYNTAX_YAML, 8, "fp8_activation=on"},
     {"model:\n  use_transformer_engine_op_fuser: true\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n",
      SYNTAX_YAML, 8, "op_fuser=on"},
+    {"model:\n  fused_single_qkv_rope: true\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n", SYNTAX_YAML, 8,
+     "qkv_rope=on"},
     {FLAGS("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1"), SYNTAX_SHELL, 4,
      "pp_split=ends pp_first=1 pp_last=5"},
     {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|tt|ttt|t*10L'"), SYNTAX_SHELL, 4,

@@ -491,6 +491,23 @@ Test(cost, products_of_transformer_engine_cost_the_host_several_operations) {
     cr_expect_eq(task_host_s(&layers, &lora, &adapter), task_host_s(&plain, &lora, &adapter));
 }
 
+// 67.1 million elements on 152 multiprocessors: as long as Transformer Engine's kernel of one tensor takes, where 8
+// TB/s would take 34 us; a chip of a tenth of the bandwidth takes its bytes' time.
+Test(cost, one_kernel_of_queries_keys_and_values_is_bound_by_instructions) {
+    const Target target = {.name = "any"};
+    const TrainPlan plan = {.fused = FUSED_FUSED, .qkv_rope = true}, apart = {.fused = FUSED_FUSED};
+    const int64_t bytes = INT64_C(4) << 26;
+    const Task task = {.kind = TASK_ROPE, .dtype = DTYPE_BF16, .traffic_bytes = bytes / 2, .cast_bytes = bytes / 2};
+    Accelerator chip = {.sm_count = 152, .memory_bytes_per_s = 8e12, .memory_efficiency = 1};
+    const double bytes_s = (double)bytes / chip.memory_bytes_per_s;
+    cr_expect_float_eq(bytes_s + traffic_issue_s(&chip, &target, &plan, &task), 0.095e-3, 0.003e-3);
+    cr_expect_eq(traffic_issue_s(&chip, &target, &apart, &task), 0);
+    cr_expect_eq(traffic_passes(&target, &plan, &task), 1);
+    cr_expect_eq(traffic_passes(&target, &apart, &task), 4);
+    chip.memory_bytes_per_s /= 10;
+    cr_expect_eq(traffic_issue_s(&chip, &target, &plan, &task), 0);
+}
+
 // Sixteen experts have sixteen weights: a gradient each to hand over, and forward in fp8 a cast weight each to ask for.
 Test(cost, each_parameter_costs_the_host_an_operation) {
     const Target layers = {.runtime = {.host_s_per_op = 1}, .fp8_flavour = FP8_TRANSFORMER_ENGINE};

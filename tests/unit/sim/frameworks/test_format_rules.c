@@ -121,6 +121,20 @@ Test(format_rules, megatrons_fused_operations_of_experts_are_not_predicted) {
                  "operations for them: use op_fuser off");
 }
 
+// Megatron-core's attention asserts it.
+Test(format_rules, megatrons_kernel_of_queries_keys_and_values_takes_plain_rotary_attention) {
+    static const char *const words = "fused_single_qkv_rope requested but not available/supported for the config: it "
+                                     "takes no packed sequences, norms of queries and keys, latents or YaRN: use "
+                                     "qkv_rope off";
+    const Target *bridge = found("megatron@bridge-0.6");
+    TrainPlan plan = plan_of(bridge, 8, 1);
+    plan.qkv_rope = true;
+    check_legal(bridge, &plan);
+    check_reason(found("megatron@2022"), &plan, "megatron@2022 has no qkv_rope=on: use qkv_rope off");
+    plan.pack = 1024;
+    check_reason(bridge, &plan, words);
+}
+
 // Its context-parallel group is sp x cp: chunks from either end, and a ring between groups.
 Test(format_rules, megatrons_a2a_cuts_heads_and_sequences_and_its_outer_ranks_are_a_ring) {
     const Target *megatron = found("megatron@0.19");

@@ -277,6 +277,19 @@ Test(lowering_formats, fused_operations_cast_where_they_compute) {
     arena_free(&arena);
 }
 
+// Read and written, beside queries and keys, which turn.
+Test(lowering_formats, one_kernel_of_queries_keys_and_values_copies_values) {
+    Arena arena = {0};
+    const StepProgram program =
+        lowered(&arena, (LoweredRequest){.target = "megatron@0.19", .mesh = "dp_shard=2", .qkv_rope = true});
+    const int64_t width = (int64_t)program.model.kv_heads * program.model.head_dim;
+    for (Phase phase = PHASE_FORWARD; phase <= PHASE_BACKWARD; phase += PHASE_BACKWARD - PHASE_FORWARD) {
+        const Task *turns = task_named(&program, phase == PHASE_FORWARD ? "rope" : "rope backward", phase);
+        cr_expect_eq(turns->cast_bytes, 2 * turns->rows * width * dtype_bytes(turns->dtype));
+    }
+    arena_free(&arena);
+}
+
 // Experts of a rank with mxfp8 parameters: a byte a weight, another of the transposed copy and none in bf16, where else
 // there are two of bf16 beside both copies. 128 / 4 experts of three matrices of 2048 by 768.
 Test(lowering_formats, fp8_parameters_of_experts_are_two_bytes_of_a_matrix_element) {
