@@ -459,9 +459,9 @@ Test(store_faults, a_killed_search_goes_on_from_what_it_had) {
     cr_assert_eq(waitpid(child, NULL, 0), child);
     ProgramRun run = program_run((const char *const *)words, NULL, 120);
     cr_assert_eq(run.exit_code, 0, "%s", run.err);
-    const char *known = strstr(run.out, " simulated and ");
+    const char *known = strstr(run.out, " simulations and ");
     cr_assert_not_null(known, "%s", run.out);
-    cr_assert_geq(atoi(known + strlen(" simulated and ")), 3);
+    cr_assert_geq(atoi(known + strlen(" simulations and ")), 3);
     program_run_free(&run);
 }
 

@@ -37,6 +37,7 @@ static TrainPlan plan_with(PlanFieldId id, int value) {
                       .pp_split = SPLIT_ENDS,
                       .expert_capacity = id == PLAN_PAD_EXPERTS ? 125 : 0,
                       .offload = id == PLAN_OFFLOAD_LAYERS ? OFFLOAD_ACTIVATIONS : OFFLOAD_NONE,
+                      .fp8_activation = id == PLAN_OP_FUSER,
                       .finetune = FINETUNE_LORA};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         plan.mesh.size[axis] = AXES_OWN & AXIS_BIT(axis) ? 2 : 1;

@@ -98,8 +98,9 @@ static const Reading readings[] = {
      SYNTAX_YAML, 8, "offload=activations reduce_overlap=on offload_layers=20"},
     {"model:\n  activation_func_fp8_input_store: true\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n",
      SYNTAX_YAML, 8, "fp8_activation=on"},
-    {"model:\n  use_transformer_engine_op_fuser: true\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n",
-     SYNTAX_YAML, 8, "op_fuser=on"},
+    {"model:\n  use_transformer_engine_op_fuser: true\n  activation_func_fp8_input_store: true\n"
+     "train: {global_batch_size: 8, micro_batch_size: 1}\n",
+     SYNTAX_YAML, 8, "fp8_activation=on op_fuser=on"},
     {"model:\n  fused_single_qkv_rope: true\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n", SYNTAX_YAML, 8,
      "qkv_rope=on"},
     {FLAGS("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1"), SYNTAX_SHELL, 4,
