@@ -31,9 +31,8 @@ typedef struct GemmRate {
 
 // One flash attention kernel: plateau, ramp and causal factor, sim/SOURCES.md H4.
 typedef struct AttentionRate {
-    char
-        kernel[16];  // "flash" (FlashAttention 2), "flash3", "cudnn", "efficient" (memory-efficient), "cpu"; "ck": what
-                     // Transformer Engine runs for cuDNN on ROCm, Composable Kernel's and AITER's
+    char kernel[16];  // "flash" (FlashAttention 2), "flash3", "cudnn", "efficient" (memory-efficient), "cpu"; "ck":
+                      // what Transformer Engine runs for cuDNN on ROCm, Composable Kernel's and AITER's
     int head_dim;
     double forward_efficiency;  // of the dtype's peak
     double forward_ramp;        // S0, in key positions
