@@ -264,18 +264,23 @@ Test(accuracy, an_interrupted_call_says_how_far_it_came) {
     cr_assert_str_eq(error.message, "interrupted after 2 of 6 rows");
 }
 
+// Two stages that do not need the same memory.
+static RunLine staged(void) {
+    return (RunLine){.target = "nanotron", .pp = 2, .dp_shard = 1, .tp = 4, .micro_batch = 8, .step_time_s = 1};
+}
+
+// With what its framework logged.
+static const char *logged_row(void) {
+    RunLine line = staged();
+    line.recompute = "full";
+    line.peak_mem_gb = 60;
+    return run_line(&arena, line);
+}
+
 // Nanotron's last stage holds logits; its log is of the first, and of the allocator.
 Test(accuracy, memory_of_a_pipeline_is_that_of_the_stage_and_kind_that_its_framework_logs) {
-    const RunLine line = {.target = "nanotron",
-                          .recompute = "full",
-                          .pp = 2,
-                          .dp_shard = 1,
-                          .tp = 4,
-                          .micro_batch = 8,
-                          .step_time_s = 1,
-                          .peak_mem_gb = 60};
     const Accuracy accuracy =
-        accuracy_of_text(arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, line)), EFFORT_SIMULATE);
+        accuracy_of_text(arena_format(&arena, "%s%s", RUNS_HEADER, logged_row()), EFFORT_SIMULATE);
     const RunCase *run = &accuracy.cases[0];
     Predictor predictor;
     MemoryBreakdown first;
@@ -294,15 +299,7 @@ Test(accuracy, memory_of_a_pipeline_is_that_of_the_stage_and_kind_that_its_frame
 
 // The same log, of a source that prints the largest of all ranks.
 Test(accuracy, memory_that_is_the_largest_of_all_ranks_is_that_of_the_fullest_stage) {
-    const RunLine line = {.target = "nanotron",
-                          .recompute = "full",
-                          .pp = 2,
-                          .dp_shard = 1,
-                          .tp = 4,
-                          .micro_batch = 8,
-                          .step_time_s = 1,
-                          .peak_mem_gb = 60};
-    const char *header = RUNS_HEADER, *row = run_line(&arena, line);
+    const char *header = RUNS_HEADER, *row = logged_row();
     const Accuracy accuracy =
         accuracy_of_text(arena_format(&arena, "%.*s,mem_fullest\n%.*s,1\n", (int)strcspn(header, "\n"), header,
                                       (int)strcspn(row, "\n"), row),
@@ -316,14 +313,9 @@ Test(accuracy, memory_that_is_the_largest_of_all_ranks_is_that_of_the_fullest_st
 }
 
 Test(accuracy, failures_are_judged_by_the_fullest_stage_as_runs_are) {
-    const RunLine line = {.target = "nanotron",
-                          .recompute = "none",
-                          .pp = 2,
-                          .dp_shard = 1,
-                          .tp = 4,
-                          .micro_batch = 8,
-                          .step_time_s = 1,
-                          .gpu_mem_gb = 80};
+    RunLine line = staged();
+    line.recompute = "none";
+    line.gpu_mem_gb = 80;
     const char *text = arena_format(&arena, "%s%s", RUNS_HEADER, run_line(&arena, line));
     const Accuracy accuracy = accuracy_of(
         (AccuracyOptions){.runs_paths = (const char *const[]){run_text_file(&arena, folder, "runs.csv", text), NULL},
