@@ -61,7 +61,7 @@ bool row_has_recipe_overlap(const RunRow *row, const Target *target, const Train
 // scripts/performance/configs/*/*_llm_pretrain.yaml (v0.1.0rc3), utils/helpers.py (v0.2.0) and utils/overrides.py
 // (v0.3.0 to 693ad1b0c), with cross_entropy_loss_fusion of models/gpt_provider.py; recipes of adapters switch it off.
 bool row_has_recipe_loss(const RunRow *row, const Target *target, const TrainPlan *plan) {
-    return is_of_bridge(row) && row->plan_word[PLAN_LOSS][0] == '\0' && plan->finetune == FINETUNE_FULL &&
+    return is_of_bridge(row) && row->plan_word[PLAN_LOSS][0] == '\0' && !plan_has_adapters(plan) &&
            (target->losses_by_call & LOSS_BIT(LOSS_IN_PLACE));
 }
 

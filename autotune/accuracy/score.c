@@ -26,7 +26,7 @@ bool accuracy_is_measured(const RunCase *run) {
 }
 
 const char *accuracy_class(const RunCase *run) {
-    return run->plan.finetune != FINETUNE_FULL    ? "adapters"
+    return plan_has_adapters(&run->plan)          ? "adapters"
            : run->request.model.experts.count > 0 ? "experts"
            : plan_has_stages(&run->plan)          ? "stages"
                                                   : "dense";

@@ -59,7 +59,7 @@ static Status try_format(const TuneResult *result, PlanFieldId id, int value, Ar
 
 // States of adapters are next to nothing, and who named an optimizer has decided.
 static bool may_narrow_states(const TrainPlan *plan) {
-    return plan->optimizer == OPTIMIZER_TARGET && plan->finetune == FINETUNE_FULL;
+    return plan->optimizer == OPTIMIZER_TARGET && !plan_has_adapters(plan);
 }
 
 Status alternative_formats(const TuneResult *result, Arena *arena, FormatAlternative formats[ALTERNATIVE_FORMATS],

@@ -163,7 +163,7 @@ static void derive(const Predictor *predictor, Arena *arena, Prediction *predict
     const double tokens_per_gpu = prediction->tokens_per_s / mesh_world(&plan->mesh);
     // Frozen layers have no weight gradient: 4 instead of 6 per parameter, as published figures count
     // (sim/SOURCES.md F1).
-    const double unmade = plan->finetune == FINETUNE_FULL ? 0 : 2.0 * (double)model_flop_parameters(&request->model);
+    const double unmade = plan_freezes_base(plan) ? 2.0 * (double)model_flop_parameters(&request->model) : 0;
     const int seen = (int)plan_document_tokens(plan);
     const double model_flops = model_flops_per_token(&request->model, seen) +
                                plan->mtp * model_further_flops_per_token(&request->model, seen) - unmade;

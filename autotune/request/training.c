@@ -17,7 +17,7 @@ static void say_adapters(Builder *builder, const TrainPlan *plan) {
 }
 
 void say_training(Builder *builder, const TrainPlan *plan) {
-    if (plan->finetune != FINETUNE_FULL) {
+    if (plan_has_adapters(plan)) {
         say_adapters(builder, plan);
     }
     if (plan->bf16_master) {

@@ -149,7 +149,7 @@ static bool keeps_weights_whole(const TuneRequest *request, const TrainPlan *pla
         return plan->zero < 2 || request->target->pp_keeps_gathered;
     }
     return (request->target->axes & AXES_STAGE) && request->global_batch > 0 && plan->zero < 2 &&
-           plan->finetune == FINETUNE_FULL && plan->offload == OFFLOAD_NONE && !plan->update_in_backward;
+           !plan_freezes_base(plan) && plan->offload == OFFLOAD_NONE && !plan->update_in_backward;
 }
 
 // They and their weights, both in at least two bytes: a bound that needs no program.

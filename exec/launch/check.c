@@ -54,7 +54,7 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
                             "olmoe, gpt_oss) or by sigmoids (deepseek_v3, kimi_k2), and %s is of type %s",
                             model->name, model->type ? model->type : "llama");
     }
-    if (model->run_count > 1 && plan->finetune != FINETUNE_FULL) {
+    if (model->run_count > 1 && plan_has_adapters(plan)) {
         return arena_format(arena,
                             "the executor runs no adapters where dense layers are among those of experts, as in %s: "
                             "use finetune full",
@@ -122,13 +122,13 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     if (reason) {
         return reason;
     }
-    if (plan->finetune != FINETUNE_FULL && !target->adapter_units) {
+    if (plan_has_adapters(plan) && !target->adapter_units) {
         return arena_format(arena,
                             "the executor runs adapters of its own program only, not as %s has them: use target "
                             "ndtune",
                             target->name);
     }
-    if (plan->finetune != FINETUNE_FULL && on_gpu(device)) {
+    if (plan_has_adapters(plan) && on_gpu(device)) {
         return "the executor runs adapters on processors: its cuda kernels of norms make the gradients of frozen "
                "weights too; use device cpu";
     }
@@ -173,7 +173,7 @@ static const char *bitwise_refusal(const ModelSpec *model, const TrainPlan *plan
     if (plan->precision != DTYPE_FP32) {
         return "bitwise sums fp32 exactly, nothing in bf16: use precision fp32";
     }
-    if (plan->finetune != FINETUNE_FULL) {
+    if (plan_has_adapters(plan)) {
         return "bitwise runs no adapters, whose products are scaled: use finetune full";
     }
     if (plan->zero > 0 && plan->reduce_dtype == REDUCE_DTYPE_BF16) {

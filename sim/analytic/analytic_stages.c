@@ -428,7 +428,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
 static double more_parameters(const Analytic *analytic, const TrainPlan *plan, const StageSplit *split) {
     const ModelSpec *model = &analytic->model;
     const double head = (double)model->vocab * (double)model->hidden;
-    if (plan->finetune != FINETUNE_FULL || model->experts.count > 0) {
+    if (plan_has_adapters(plan) || model->experts.count > 0) {
         return head;
     }
     const int32_t fewer = split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST];
@@ -488,7 +488,7 @@ static bool first_may_need_most(Analytic *analytic, const TrainPlan *plan, const
     if (split->stage[STAGE_FULLEST] == 0 || split->first_layers == 0) {
         return false;
     }
-    if (stage_mixes_layers(model) || plan->finetune != FINETUNE_FULL) {
+    if (stage_mixes_layers(model) || plan_has_adapters(plan)) {
         return plan->pp_split != SPLIT_TARGET || split->first_dense > 0;
     }
     const double carried = fullest->carried_bytes / layers *

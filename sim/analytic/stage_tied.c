@@ -6,7 +6,7 @@
 
 static bool has_copies(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape) {
     const bool apart = pipeline_part(shape, 0, shape->chunks - 1) != shape->stages * shape->chunks - 1;
-    return (analytic->model.tied_embeddings || plan->mtp > 0) && apart && plan->finetune == FINETUNE_FULL &&
+    return (analytic->model.tied_embeddings || plan->mtp > 0) && apart && !plan_freezes_base(plan) &&
            !plan->update_in_backward;
 }
 

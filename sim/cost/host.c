@@ -172,7 +172,7 @@ static const double linear_operations = 311.3 / 3 / 37.08, fp8_linear_operations
 
 // Adapters are linear layers of Megatron-core (Megatron-Bridge, peft/utils.py); the rank is a size of their products.
 static bool is_of_adapter(const TrainPlan *plan, const Task *task) {
-    if (plan->finetune == FINETUNE_FULL) {
+    if (!plan_has_adapters(plan)) {
         return false;
     }
     const int64_t rank = plan_lora_rank(plan), on_tp = rank / plan->mesh.size[AXIS_TP];

@@ -100,7 +100,7 @@ static const char *check_without(const ModelSpec *model, const TrainPlan *plan, 
 static const char *check_further(const Target *target, const TrainPlan *plan, Arena *arena) {
     REFUSE_IF(arena, !target->predicts_further, "%s has no layers that predict further tokens (mtp=%d): use mtp=0",
               target->name, plan->mtp);
-    REFUSE_IF(arena, plan->zero == 3 || plan->finetune != FINETUNE_FULL,
+    REFUSE_IF(arena, plan->zero == 3 || plan_has_adapters(plan),
               "layers that predict further tokens (mtp=%d) are predicted of %s: use mtp=0", plan->mtp,
               plan->zero == 3 ? "whole parameters alone" : "full training alone");
     REFUSE_IF(arena, plan->ep_overlap && plan->mtp > 1,

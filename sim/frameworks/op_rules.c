@@ -16,7 +16,7 @@ static const char *refuse_qkv(const Target *target, const ModelSpec *model, cons
 // An adapter wraps the layer that TEFusedMLP asks for, whose words are the second refusal. Of experts Megatron's switch
 // fuses all products and the activation (transformer/moe/experts.py, _is_fused_impl_supported), in fp8 or not.
 const char *op_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    const bool adapts_mlp = plan->finetune != FINETUNE_FULL && plan->lora_targets == LORA_ALL;
+    const bool adapts_mlp = plan_has_adapters(plan) && plan->lora_targets == LORA_ALL;
     REFUSE_IF(arena, plan->op_fuser && !target->op_fuser, "%s@%s has no op_fuser=on: use op_fuser off", target->name,
               target->version);
     REFUSE_IF(arena, plan->op_fuser && adapts_mlp,

@@ -85,7 +85,7 @@ void peft_write_modules(const ConfigJob *job, const char *quote, FILE *out) {
 }
 
 void peft_write_python(const ConfigJob *job, FILE *out) {
-    if (job->plan->finetune == FINETUNE_FULL) {
+    if (!plan_has_adapters(job->plan)) {
         return;
     }
     const int rank = plan_lora_rank(job->plan);

@@ -68,12 +68,12 @@ static const char *refuse_count(const Target *target, const ModelSpec *model, co
 // The feature combined with it that is not predicted, as text; NULL.
 static const char *beside_tiles(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP], pp = mesh_stages(&plan->mesh);
-    return model->experts.count > 0          ? "layers of experts"
-           : plan->finetune != FINETUNE_FULL ? "adapters"
-           : plan->precision == DTYPE_FP8    ? "fp8 layers"
-           : tp > 1                          ? arena_format(arena, "tp=%d", tp)
-           : pp > 1                          ? arena_format(arena, "pp=%d", pp)
-                                             : NULL;
+    return model->experts.count > 0       ? "layers of experts"
+           : plan_has_adapters(plan)      ? "adapters"
+           : plan->precision == DTYPE_FP8 ? "fp8 layers"
+           : tp > 1                       ? arena_format(arena, "tp=%d", tp)
+           : pp > 1                       ? arena_format(arena, "pp=%d", pp)
+                                          : NULL;
 }
 
 static const char *refuse_tiles(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {

@@ -202,9 +202,9 @@ static const char *check_offload_saved(const Check *check) {
               "CPU offloading can be done only for layers less than %d: use offload_layers %d", layers, layers - 1);
     REFUSE_IF(check->arena, target_cuda_graphs(check->target, plan) || plan_graphed_parts(plan),
               "CUDA graphs not supported with CPU offloading: use cuda_graphs off");
-    REFUSE_IF(check->arena, check->model->experts.count > 0 || plan->finetune != FINETUNE_FULL,
+    REFUSE_IF(check->arena, check->model->experts.count > 0 || plan_has_adapters(plan),
               "offload=activations of %s is not predicted yet: use offload none",
-              plan->finetune != FINETUNE_FULL ? "adapters' layers" : "layers of experts");
+              plan_has_adapters(plan) ? "adapters' layers" : "layers of experts");
     return NULL;
 }
 
@@ -263,7 +263,7 @@ static const char *refuse_finetune(const Check *check) {
 static const char *check_finetune(const Check *check) {
     const TrainPlan *plan = check->plan;
     const ModelSpec *model = check->model;
-    if (plan->finetune == FINETUNE_FULL) {
+    if (!plan_has_adapters(plan)) {
         return NULL;
     }
     if (!(check->target->finetunes >> plan->finetune & 1)) {
@@ -274,7 +274,7 @@ static const char *check_finetune(const Check *check) {
     REFUSE_IF(check->arena, model->experts.count > 0 && check->target->adapters_of_core,
               "%s puts adapters on the experts of %s too, which is not predicted yet: use finetune full",
               check->target->name, model->name);
-    REFUSE_IF(check->arena, model->experts.count > 0 && plan->finetune != FINETUNE_LORA,
+    REFUSE_IF(check->arena, model->experts.count > 0 && plan_packs_base(plan),
               "the experts of %s are plain parameters, which bitsandbytes does not pack: use finetune lora",
               model->name);
     REFUSE_IF(check->arena, plan->precision == DTYPE_FP8 && check->target->fp8_flavour != FP8_TRANSFORMER_ENGINE,

@@ -139,6 +139,11 @@ static inline Dtype plan_activation_dtype(const TrainPlan *plan) {
 // What the products of the layers read, where precision says fp8.
 Dtype plan_product_dtype(const TrainPlan *plan);
 
+// Can operations cast what they write? With scales that are known beforehand, or of blocks that they hold.
+static inline bool plan_fuses_casts(const TrainPlan *plan) {
+    return plan->precision == DTYPE_FP8 && (plan->fp8_recipe == FP8_DELAYED || plan->fp8_recipe == FP8_MX);
+}
+
 // Axes of size 1 in their default places; fields without effect given the others at their usual value.
 void plan_canonical(TrainPlan *plan);
 
@@ -166,6 +171,21 @@ enum { LORA_SCALING = 2 };  // alpha over rank, in what we run and export
 
 static inline int plan_lora_rank(const TrainPlan *plan) {
     return plan->lora_rank > 0 ? plan->lora_rank : 16;
+}
+
+// Low-rank adapters are what is trained.
+static inline bool plan_has_adapters(const TrainPlan *plan) {
+    return plan->finetune != FINETUNE_FULL;
+}
+
+// Have the model's own weights no gradients and no states? They have none beside adapters.
+static inline bool plan_freezes_base(const TrainPlan *plan) {
+    return plan_has_adapters(plan);
+}
+
+// Are frozen weights in fewer bits than the plan's precision: of 4 bits, or int8?
+static inline bool plan_packs_base(const TrainPlan *plan) {
+    return plan->finetune == FINETUNE_QLORA || plan->finetune == FINETUNE_LORA_INT8;
 }
 
 // Does recompute=full keep some layers' activations?

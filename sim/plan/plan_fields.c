@@ -86,15 +86,10 @@ static bool bounds_experts(const TrainPlan *plan) {
     return plan->expert_capacity > 0;
 }
 
-static bool has_adapters(const TrainPlan *plan) {
-    return plan->finetune != FINETUNE_FULL;
-}
-
 // Operations that cast write or read fp8 themselves (sim/step/fp8_casts.c, lower_stored.c); products of adapters add,
 // without tp.
 static bool fuses_operations(const TrainPlan *plan) {
-    const bool casts = is_fp8(plan) && (plan->fp8_recipe == FP8_DELAYED || plan->fp8_recipe == FP8_MX);
-    return casts || plan->fp8_activation || (has_adapters(plan) && !splits_layers(plan));
+    return plan_fuses_casts(plan) || plan->fp8_activation || (plan_has_adapters(plan) && !splits_layers(plan));
 }
 
 static bool is_below_fp32(const TrainPlan *plan) {
@@ -280,12 +275,12 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                   PLAN_OPTION_SAYS_WHAT | PLAN_OPTION_RUN},
                        .column = "method"},
     [PLAN_LORA_RANK] = {"lora_rank", .label = "rank of the adapters", AT(lora_rank), .high = 1024,
-                        .matters = has_adapters, .scope = PLAN_OF_JOB,
+                        .matters = plan_has_adapters, .scope = PLAN_OF_JOB,
                         .option = {"lora-rank", "N", NULL, "16", "rank of the adapters",
                                    PLAN_OPTION_SAYS_WHAT | PLAN_OPTION_RUN},
                         .column = "rank", .column_is_number = true},
     [PLAN_LORA_TARGETS] = {"lora_targets", .label = "layers with adapters", AT(lora_targets), WORDS(lora_targets_names),
-                           .matters = has_adapters, .scope = PLAN_OF_JOB,
+                           .matters = plan_has_adapters, .scope = PLAN_OF_JOB,
                            .option = {"lora-targets", "all|attention|query-value", NULL, "all",
                                       "linear layers that have an adapter", PLAN_OPTION_SAYS_WHAT | PLAN_OPTION_RUN},
                            .column = "target_modules"},

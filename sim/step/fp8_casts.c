@@ -79,8 +79,7 @@ static bool is_cast(const Lowering *lowering, const OpRef *operand) {
 }
 
 bool fp8_fuses_casts(const Lowering *lowering) {
-    const Fp8Recipe recipe = lowering->plan->fp8_recipe;
-    return has_fused_mlp(lowering) && fp8_saves_inputs(lowering) && (recipe == FP8_DELAYED || recipe == FP8_MX);
+    return has_fused_mlp(lowering) && fp8_saves_inputs(lowering) && plan_fuses_casts(lowering->plan);
 }
 
 // Saved in fp8 by the linear that reads it, not by the operation that produces it.

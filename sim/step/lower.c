@@ -134,7 +134,7 @@ int lowering_local_experts(const Lowering *lowering) {
 }
 
 bool lowering_adapts(const Lowering *lowering) {
-    return lowering->plan->finetune != FINETUNE_FULL;
+    return plan_has_adapters(lowering->plan);
 }
 
 bool lowering_adapters_apart(const Lowering *lowering) {

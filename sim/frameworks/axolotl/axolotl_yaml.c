@@ -103,7 +103,7 @@ static const char *axolotl_refuse(const ConfigJob *job) {
 
 static void write_adapters(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
-    if (plan->finetune == FINETUNE_FULL) {
+    if (!plan_has_adapters(plan)) {
         return;
     }
     const int rank = plan_lora_rank(plan);

@@ -78,7 +78,7 @@ static const char *refuse_sp(const Target *target, const TrainPlan *plan, Arena 
 // PipelineEngine (runtime/pipe/engine.py) asserts that.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     (void)model;
-    REFUSE_IF(arena, plan->finetune != FINETUNE_FULL && mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_DATA_GROUP) > 1,
+    REFUSE_IF(arena, plan_has_adapters(plan) && mesh_group_size(&plan->mesh, AXES_OWN & ~AXES_DATA_GROUP) > 1,
               "adapters of %s are predicted beside data parallelism alone: use tp=1, sp=1 and pp=1", target->name);
     REFUSE_IF(arena,
               strcmp(target->version, deepspeed_0_19.version) != 0 && plan->zero > 0 &&

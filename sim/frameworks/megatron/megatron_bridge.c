@@ -8,7 +8,7 @@
 #include "sim/frameworks/megatron/megatron_files.h"
 
 static bool has_adapters(const ConfigJob *job) {
-    return job->plan->finetune != FINETUNE_FULL;
+    return plan_has_adapters(job->plan);
 }
 
 static const char *bridge_refuse(const ConfigJob *job) {

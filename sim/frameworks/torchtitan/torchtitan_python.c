@@ -79,7 +79,7 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
     if (torchtitan_has_stages(job)) {
         write_stages(job, out);
     }
-    PRINT_IF(job->plan->finetune != FINETUNE_FULL, out,
+    PRINT_IF(plan_has_adapters(job->plan), out,
              "        spmd_backend=\"partial_dtensor\",  # 0.3's default trains what LoRAConverter has frozen\n");
     fprintf(out, "        fsdp_reshard_after_forward=\"%s\",\n    )\n", torchtitan_reshard(job));
 }
@@ -118,7 +118,7 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
                                                             [LORA_ATTENTION] = "\"wqkv\", \"wo\"",
                                                             [LORA_QUERY_VALUE] = "\"wqkv\""};
     const int rank = plan_lora_rank(job->plan);
-    if (job->plan->finetune == FINETUNE_FULL) {
+    if (!plan_has_adapters(job->plan)) {
         return;
     }
     fprintf(out,
@@ -128,7 +128,7 @@ static void write_adapters(const ConfigJob *job, FILE *out) {
 }
 
 static const char *import_of_adapters(const ConfigJob *job) {
-    return job->plan->finetune == FINETUNE_FULL ? "" : "from torchtitan.components.lora import LoRAConverter\n";
+    return plan_has_adapters(job->plan) ? "from torchtitan.components.lora import LoRAConverter\n" : "";
 }
 
 static const char *import_of_converter(const ConfigJob *job) {
@@ -158,7 +158,7 @@ static void torchtitan_python_write(const ConfigJob *job, FILE *out) {
             "    config = %s_debugmodel()  # yours: data, optimizer, tokenizer\n"
             "    config.model_spec = model_registry(",
             import_of_adapters(job), import_of_converter(job), folder, folder, folder, folder);
-    fputs(plan->finetune == FINETUNE_FULL && plan->precision != DTYPE_FP8 ? "" : "\n        ", out);
+    fputs(!plan_has_adapters(plan) && plan->precision != DTYPE_FP8 ? "" : "\n        ", out);
     escape_quoted(known ? known->flavor : job->model->name, out);
     PRINT_IF(torchtitan_other_dispatcher(job), out, ", moe_comm_backend=\"%s\"", dispatch_names[plan->dispatch]);
     write_adapters(job, out);
