@@ -212,8 +212,6 @@ static void gathered_back(Lowering *lowering, Section section, const ExpertTenso
 
 static void set_visits(const Lowering *lowering, Op *op, bool awaited) {
     op->task.payload_bytes = rows_of_ranks(lowering) * lowering->dims.hidden * dtype_bytes(op->task.dtype);
-    op->task.inner = lowering->model->experts.active;
-    op->task.groups = lowering->model->experts.count;
     op->task.once = true;
     op->task.awaited = awaited;  // how many arrive, inside the kernel itself; backward already knows
 }
