@@ -124,6 +124,14 @@ double tie_share(const TuneResult *result) {
                : 0;
 }
 
+char *format_search(const SearchCounts *search, char out[FORMAT_BYTES]) {
+    snprintf(out, FORMAT_BYTES,
+             "%d choices: %d rejected, %d left; %d estimates, %d simulations and %d known from the store, in %.3f s",
+             search->candidates, search->pruned, search->candidates - search->pruned, search->estimated,
+             search->simulated, search->cached, search->elapsed_s);
+    return out;
+}
+
 char *format_close_shapes(const TuneResult *result, char out[FORMAT_BYTES]) {
     const Prediction *best = &result->entries[0];
     const bool by_speed = result->request->objective != OBJECTIVE_MEMORY;

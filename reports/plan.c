@@ -196,11 +196,7 @@ static void print_shapes(const TuneResult *result, bool all, FILE *out) {
     if (result->rejected_count > 0 && !all) {
         fprintf(out, "  (--top 0 gives the reason of each)\n");
     }
-    const SearchCounts *search = &result->search;
-    fprintf(out,
-            "%d choices: %d rejected, %d left; %d estimates, %d simulations and %d known from the store, in %.3f s\n",
-            search->candidates, search->pruned, search->candidates - search->pruned, search->estimated,
-            search->simulated, search->cached, search->elapsed_s);
+    fprintf(out, "%s\n", format_search(&result->search, FORMAT_BUFFER));
 }
 
 static Status table_plan(const void *answer, FILE *out, Error *error) {

@@ -32,8 +32,8 @@ typedef struct Column {
     { name, COLUMN_INT, AT(field), absence, 1, high, 0 }
 #define AXIS_COUNT_COLUMN(symbol, name, role, lenders)                                                                 \
     COUNT(#name, mesh[AXIS_##symbol], (AXES_FIRST & AXIS_BIT(AXIS_##symbol)) ? NEEDED : OPTIONAL, MESH_MAX_WORLD),
-#define CHOICE(name, field, absence, high)                                                                             \
-    { name, COLUMN_INT, AT(field), absence, 0, high, RUN_UNKNOWN }
+#define CHOICE(name, field, absence, low, high)                                                                        \
+    { name, COLUMN_INT, AT(field), absence, low, high, RUN_UNKNOWN }
 #define MAYBE(name, field, high)                                                                                       \
     { name, COLUMN_INT, AT(field), OPTIONAL, 0, high, 0 }
 #define NUMBER(name, field, absence, high)                                                                             \
@@ -83,9 +83,9 @@ static const Column columns[] = {
     COUNT("micro_batch", micro_batch, NEEDED, 1 << 20),
     COUNT("grad_accum", grad_accum, MISSED, 1 << 20),
     COUNT("global_batch_seqs", global_batch, MISSED, 1 << 30),
-    CHOICE("zero", plan_number[PLAN_ZERO], MISSED, 3),
-    CHOICE("sp", sp, MISSED, 1),
-    CHOICE("tp_overlap", plan_number[PLAN_TP_OVERLAP], MISSED, 1),
+    CHOICE("zero", plan_number[PLAN_ZERO], MISSED, 0, 3),
+    CHOICE("sp", sp, MISSED, 0, 1),
+    CHOICE("tp_overlap", plan_number[PLAN_TP_OVERLAP], MISSED, 0, 1),
     NUMBER("step_time_s", step_time_s, MISSED, 10000000),
     NUMBER("tokens_per_s_per_gpu", tokens_per_s_per_gpu, MISSED, 1000000000000),
     NUMBER("peak_mem_gb", peak_mem_gb, MISSED, 1000000),
@@ -125,9 +125,9 @@ static void layout_fill(Layout *layout) {
         const PlanField *field = &plan_fields[id];
         if (field->column && !TEXT_FIND(columns, OWN_COLUMNS, name, field->column)) {
             layout->columns[layout->count++] =
-                field->column_is_number ? (Column)CHOICE(field->column, plan_number[0], OPTIONAL, field->high)
-                                        : (Column)TEXT(field->column, plan_word[0], OPTIONAL);
-            layout->columns[layout->count - 1].low = field->column_is_number ? field->low : 0;
+                field->column_is_number
+                    ? (Column)CHOICE(field->column, plan_number[0], OPTIONAL, field->low, field->high)
+                    : (Column)TEXT(field->column, plan_word[0], OPTIONAL);
             layout->columns[layout->count - 1].offset +=
                 (size_t)id * (field->column_is_number ? sizeof(int64_t) : sizeof(const char *));
         }

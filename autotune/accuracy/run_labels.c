@@ -101,15 +101,23 @@ static bool ran_cuda_12(const RunRow *row) {
 // within 3 %).
 static const char cudnn_9_12_since[] = "2025-09";
 
+typedef struct KernelChange {
+    const char *kernel;
+    double forward_efficiency, forward_ramp, backward_efficiency, backward_ramp;  // over those of the rate
+} KernelChange;
+
+static const KernelChange cudnn_9_10[] = {{"cudnn", 0.957, 1.45, 0.991, 1.04}, {"cudnn-fp8", 0.937, 1.15, 0.997, 1.15}};
+
 static void take_cudnn_9_10(int head_dim, Accelerator *accelerator) {
     for (int i = 0; i < accelerator->attention_count; i++) {
         AttentionRate *rate = &accelerator->attention[i];
-        const bool fp8 = strcmp(rate->kernel, "cudnn-fp8") == 0;
-        if (rate->head_dim == head_dim && (fp8 || strcmp(rate->kernel, "cudnn") == 0)) {
-            rate->forward_efficiency *= fp8 ? 0.937 : 0.957;
-            rate->forward_ramp *= fp8 ? 1.15 : 1.45;
-            rate->backward_efficiency *= fp8 ? 0.997 : 0.991;
-            rate->backward_ramp *= fp8 ? 1.15 : 1.04;
+        const KernelChange *change =
+            TEXT_FIND(cudnn_9_10, sizeof cudnn_9_10 / sizeof *cudnn_9_10, kernel, rate->kernel);
+        if (rate->head_dim == head_dim && change) {
+            rate->forward_efficiency *= change->forward_efficiency;
+            rate->forward_ramp *= change->forward_ramp;
+            rate->backward_efficiency *= change->backward_efficiency;
+            rate->backward_ramp *= change->backward_ramp;
         }
     }
 }

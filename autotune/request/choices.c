@@ -121,8 +121,8 @@ static void say_kernels(Builder *builder) {
                "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "
                "chips that FlashAttention runs on",
                attention_names[plan.attention], request->cluster.accelerator.name);
-    } else if (plan.attention == ATTENTION_CUDNN && attention_has_row(&request->cluster.accelerator, "ck") &&
-               request->target->default_attention == ATTENTION_CUDNN) {
+    } else if (plan.attention == ATTENTION_CUDNN && attention_lacks_cudnn(&request->cluster.accelerator) &&
+               request->target->engine_attention) {
         assume(builder,
                "attention cudnn stands for what Transformer Engine runs on ROCm, CK's and AITER's kernels: %s "
                "has no cuDNN",

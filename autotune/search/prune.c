@@ -34,15 +34,14 @@ static const char *check_formats(const TuneRequest *request, const TrainPlan *pl
         accelerator->name, fp8_recipe_names[plan->fp8_recipe], fp8_recipe_names[target_default_fp8(request->target)]);
 }
 
-// Of ROCm; Transformer Engine's attention is the target's default where it has it.
 static const char *check_kernel(const TuneRequest *request, const TrainPlan *plan, Arena *arena) {
     const Accelerator *accelerator = &request->cluster.accelerator;
-    const AttentionKernel own = request->target->default_attention;
-    REFUSE_IF(arena,
-              plan->attention == ATTENTION_CUDNN && own != ATTENTION_CUDNN && attention_has_row(accelerator, "ck"),
-              "attention cudnn is NVIDIA's: %s runs kernels in its place under Transformer Engine alone, which %s@%s "
-              "does not use: use attention %s",
-              accelerator->name, request->target->name, request->target->version, attention_names[own]);
+    const Target *target = request->target;
+    REFUSE_IF(
+        arena, plan->attention == ATTENTION_CUDNN && !target->engine_attention && attention_lacks_cudnn(accelerator),
+        "attention cudnn is NVIDIA's: %s runs kernels in its place under Transformer Engine alone, which %s@%s does "
+        "not use: use attention %s",
+        accelerator->name, target->name, target->version, attention_names[target->default_attention]);
     return NULL;
 }
 

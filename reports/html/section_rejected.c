@@ -1,5 +1,6 @@
 // What was rejected and why, and what the search did with the rest.
 
+#include "reports/format.h"
 #include "reports/html/markup.h"
 #include "reports/html/sections.h"
 #include "reports/schemas.h"
@@ -8,12 +9,8 @@ enum { MOST_ROWS = 300 };
 
 static void write_ledger(const TuneResult *result, FILE *out) {
     const SearchCounts *search = &result->search;
-    markup_element(out, "p",
-                   "%d shapes: %d ranked, %d rejected. %d choices: %d rejected, %d left; %d estimates, %d simulations "
-                   "and %d known from the store, in %.3f s.",
-                   search->shapes, result->entry_count, result->rejected_count, search->candidates, search->pruned,
-                   search->candidates - search->pruned, search->estimated, search->simulated, search->cached,
-                   search->elapsed_s);
+    markup_element(out, "p", "%d shapes: %d ranked, %d rejected. %s.", search->shapes, result->entry_count,
+                   result->rejected_count, format_search(search, FORMAT_BUFFER));
 }
 
 void section_rejected(const HtmlReport *report, FILE *out) {

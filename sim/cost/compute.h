@@ -47,6 +47,7 @@ KernelTime orthogonal_time(const Accelerator *accelerator, const StepProgram *pr
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim);
 
 bool attention_has_row(const Accelerator *accelerator, const char *kernel);
+bool attention_lacks_cudnn(const Accelerator *accelerator);  // runs ROCm: CK's and AITER's kernels have that row
 
 // `kernels` streaming kernels that move `bytes` together.
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);

@@ -87,6 +87,10 @@ bool attention_has_row(const Accelerator *accelerator, const char *kernel) {
     return has;
 }
 
+bool attention_lacks_cudnn(const Accelerator *accelerator) {
+    return attention_has_row(accelerator, "ck");
+}
+
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim) {
     const AttentionRate *best = NULL;
     bool best_named = false;

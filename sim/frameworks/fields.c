@@ -188,6 +188,7 @@ static const TargetField fields[] = {
     WORDS(edges_weigh_one),
     WORDS(ties_stages),
     WORDS(compiles),
+    WORDS(engine_attention),  // default_attention has it
     WORDS(losses),
     WORDS(loss_chunks),
     WORDS(loss_note),

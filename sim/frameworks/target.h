@@ -173,7 +173,7 @@ typedef struct Target {
     bool seq_by_tp;                       // the sequence is a multiple of 2 x cp x tp, whatever the mesh
     AttentionKernel default_attention;
     Fused default_fused;
-    bool compiles;                      // has a switch by which the layers are compiled
+    bool compiles, engine_attention;    // can compile layers; attention is Transformer Engine's, on ROCm CK's
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
     int split_loss_fp32_copies;         // more of them where a loss written out runs on a vocabulary split over tp
     Dispatch own_dispatch;              // TARGET: all-to-all

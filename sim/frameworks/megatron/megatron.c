@@ -134,8 +134,8 @@ static const TargetVersion megatron_core = {
                                         // Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh
         SET(tp_reduce_overlaps, true),  // input gradient reduced concurrently with the weight gradient
         SET(tp_regathers, true),        // its linear layer keeps the split input only
-        SET(fused_softmax, false), SET(default_attention, ATTENTION_CUDNN),  // Transformer Engine
-        SET(fp8_flavour, FP8_TRANSFORMER_ENGINE),                            // --fp8-format, Transformer Engine layers
+        SET(fused_softmax, false), SET(default_attention, ATTENTION_CUDNN), SET(engine_attention, true),
+        SET(fp8_flavour, FP8_TRANSFORMER_ENGINE),  // --fp8-format, Transformer Engine layers
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_BLOCK) |
                              FP8_BIT(FP8_NVFP4)),  // Fp8Recipe, Fp4Recipe (megatron/core/enums.py of 0.19)
         // --fp8-param-gather, --fp4-param-gather (distributed/param_and_grad_buffer.py, optimizer/distrib_optimizer.py)
@@ -169,10 +169,10 @@ static const TargetVersion megatron_0_4 = {
     .extends = &megatron_core,
     .evidence = "18 published runs",
     // --overlap-param-gather came with 0.5, groups of micro-batches with 0.9, --recompute-modules with 0.12
-    .settings = SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0),
-                         SET(fp8_activation, false), SET(op_fuser, false), SET(qkv_rope, false),
-                         SET(group_rule, GROUPS_OF_STAGES), SET(runtime.cuda_13, false),
-                         SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
+    .settings =
+        SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0), SET(fp8_activation, false),
+                 SET(op_fuser, false), SET(qkv_rope, false), SET(group_rule, GROUPS_OF_STAGES),
+                 SET(runtime.cuda_13, false), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute
