@@ -28,9 +28,6 @@
 // write what the next product reads, an activation both ways, where scales are known beforehand or of blocks (v2.8,
 // pytorch/csrc/extensions/activation.cpp, FULLY_FUSED). Not modelled: other casts fused into the preceding kernel.
 
-#include <string.h>
-
-#include "sim/base/text.h"
 #include "sim/step/lower_ops.h"
 
 typedef struct CastBytes {
@@ -82,21 +79,14 @@ bool fp8_fuses_casts(const Lowering *lowering) {
     return has_fused_mlp(lowering) && fp8_saves_inputs(lowering) && plan_fuses_casts(lowering->plan);
 }
 
-// Saved in fp8 by the linear that reads it, not by the operation that produces it.
 static bool is_cast_by_reader(const Lowering *lowering, const OpRef *operand) {
-    const char *name = lowering->tensors[operand->tensor].name;
-    const bool of_activation = strcmp(name, "activation_out") == 0 && !fp8_fuses_casts(lowering);
-    return fp8_saves_inputs(lowering) && (strcmp(name, "attention_out_fp8") == 0 || of_activation);
+    const unsigned read = FP8_CAST_BY_READER | (fp8_fuses_casts(lowering) ? 0 : FP8_OF_ACTIVATION);
+    return fp8_saves_inputs(lowering) && (fp8_tensor_uses(lowering->tensors[operand->tensor].name) & read);
 }
 
-// Written in fp8 by the operation before the product, though others have it in bf16: the gradients of gate and up, and
-// the norm that the adapter of a fused layer reads in fp8 too.
 static bool is_cast_by_writer(const Lowering *lowering, const OpRef *operand) {
-    static const char *const gradients[] = {"dgate_up", "dup"}, *const read[] = {"attention_in", "attention_in_full"};
-    const char *name = lowering->tensors[operand->tensor].name;
-    return fp8_fuses_casts(lowering) &&
-           (text_index(gradients, sizeof gradients / sizeof gradients[0], name) >= 0 ||
-            (adapters_fuse(lowering) && text_index(read, sizeof read / sizeof read[0], name) >= 0));
+    const unsigned written = FP8_OF_GRADIENTS | (adapters_fuse(lowering) ? FP8_OF_NORM : 0);
+    return fp8_fuses_casts(lowering) && (fp8_tensor_uses(lowering->tensors[operand->tensor].name) & written);
 }
 
 enum { READ_BYTES = 3, TURN_BYTES = 2 };

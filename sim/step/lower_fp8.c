@@ -19,6 +19,8 @@
 // left in bf16; reductions of scales of operands that no tp rank gathers; the pass over updated weights that finds
 // their maxima. Blackwell's tensor cores need no transposed copy of what has one scale.
 
+#include <string.h>
+
 #include "sim/step/lower_ops.h"
 
 // 4 bits plus a scale byte for each 16; the scales of the others are neglected.
@@ -107,15 +109,33 @@ static bool reduces_scales(const Lowering *lowering) {
     return fp8_gathers_inputs(lowering) && (lowering->plan->fp8_recipe == FP8_TENSORWISE || is_nvfp4(lowering));
 }
 
+const Fp8Tensor fp8_tensors[] = {{"attention_in", FP8_INPUT | FP8_OF_NORM},
+                                 {"attention_in_full", FP8_INPUT | FP8_OF_NORM},
+                                 {"attention_out_fp8", FP8_SAVED | FP8_CAST_BY_READER},
+                                 {"mlp_in", FP8_MLP_INPUT},
+                                 {"mlp_in_full", FP8_MLP_INPUT},
+                                 {"activation_out", FP8_SAVED | FP8_OF_ACTIVATION},
+                                 {"dgate_up", FP8_OF_GRADIENTS},
+                                 {"dup", FP8_OF_GRADIENTS},
+                                 {"experts_in", FP8_SAVED},
+                                 {"experts_act", FP8_SAVED},
+                                 {"gradient_fp8", FP8_GATHERED_GRADIENT},
+                                 {"gradient_full_fp8", FP8_GATHERED_GRADIENT},
+                                 {NULL, 0}};
+
+unsigned fp8_tensor_uses(const char *name) {
+    const Fp8Tensor *row = fp8_tensors;
+    while (row->name && strcmp(row->name, name) != 0) {
+        row++;
+    }
+    return row->uses;
+}
+
 Dtype activation_dtype(const Lowering *lowering, const char *name) {
-    static const char *const inputs[] = {"attention_in", "attention_in_full", NULL};
-    static const char *const mlp_inputs[] = {"mlp_in", "mlp_in_full", NULL};  // a router reads them unconverted
-    static const char *const saved[] = {"attention_out_fp8", "activation_out", "experts_in", "experts_act", NULL};
-    static const char *const gradients[] = {"gradient_fp8", "gradient_full_fp8", NULL};
-    const bool gathered = fp8_gathers_inputs(lowering), kept = fp8_saves_inputs(lowering);
-    const bool is_input = is_named(inputs, name) || (lowering->model->experts.count == 0 && is_named(mlp_inputs, name));
-    const bool is_fp8 =
-        ((gathered || kept) && is_input) || (kept && is_named(saved, name)) || (gathered && is_named(gradients, name));
+    const unsigned inputs = FP8_INPUT | (lowering->model->experts.count == 0 ? FP8_MLP_INPUT : 0);
+    const unsigned in_fp8 = (fp8_gathers_inputs(lowering) ? inputs | FP8_GATHERED_GRADIENT : 0) |
+                            (fp8_saves_inputs(lowering) ? inputs | FP8_SAVED : 0);
+    const bool is_fp8 = in_fp8 != 0 && (fp8_tensor_uses(name) & in_fp8) != 0;
     return is_fp8 && !adapter_reads(lowering, name) ? DTYPE_FP8
            : is_upcast(lowering, name)              ? DTYPE_FP32
                                                     : lowering->dims.dtype;

@@ -219,6 +219,25 @@ void lower_offload_saved(Lowering *lowering);
 
 // ---- fp8 (lower_fp8.c)
 
+// Which tensors are in fp8, and who casts them, goes by their names.
+typedef enum {
+    FP8_INPUT = 1 << 0,              // of linear layers: where it is gathered or saved in fp8
+    FP8_MLP_INPUT = 1 << 1,          // the same of dense layers; a router reads it unconverted
+    FP8_SAVED = 1 << 2,              // where inputs are saved in fp8
+    FP8_GATHERED_GRADIENT = 1 << 3,  // where gradients are gathered in fp8
+    FP8_CAST_BY_READER = 1 << 4,     // saved in fp8 by the linear layer that reads it, not by what makes it
+    FP8_OF_ACTIVATION = 1 << 5,      // the same, unless fused operations cast
+    FP8_OF_GRADIENTS = 1 << 6,       // fused operations write it in fp8, though others have it in bf16
+    FP8_OF_NORM = 1 << 7             // the same, beside the adapter of a fused layer
+} Fp8Use;
+
+typedef struct Fp8Tensor {
+    const char *name;
+    unsigned uses;  // bits of Fp8Use
+} Fp8Tensor;
+
+extern const Fp8Tensor fp8_tensors[];        // ends with a name of NULL
+unsigned fp8_tensor_uses(const char *name);  // 0: a tensor that is not in fp8
 bool fp8_gathers_inputs(const Lowering *lowering);
 bool fp8_saves_inputs(const Lowering *lowering);
 OpRef fp8_scale_of(Lowering *lowering, Section section, Op *maker, int32_t tensor, const char *scale_name);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/memory/memory.h"
+#include "sim/step/lower_ops.h"
 #include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"
 
@@ -551,5 +552,23 @@ Test(lowering_formats, products_of_experts_are_fp8_and_those_of_their_router_are
     check_casts(&program, "experts gate up wgrad", PHASE_BACKWARD, 0);
     cr_assert_eq(buffer_named(&program, "experts_in")->dtype, DTYPE_FP8);
     cr_assert_eq(buffer_named(&program, "expert fp8 weights")->slot_bytes, 2 * program.units[UNIT_EXPERTS].elements);
+    arena_free(&arena);
+}
+
+// What is in fp8, and who casts it, is found by its name: each is that of a tensor of some program.
+Test(lowering_formats, fp8_names_tensors_that_there_are) {
+    Arena arena = {0};
+    const StepProgram programs[] = {
+        fp8_program(&arena, "megatron", "tp=2", FP8_TENSORWISE),
+        lowered(&arena, (LoweredRequest){.model = "gpt2", .target = "megatron", .fp8 = true}),
+        lowered(&arena, (LoweredRequest){.model = "qwen3-30b-a3b", .target = "megatron", .fp8 = true}),
+    };
+    for (const Fp8Tensor *row = fp8_tensors; row->name; row++) {
+        bool is = false;
+        for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+            is = is || buffer_named(&programs[i], row->name);
+        }
+        cr_expect(is, "%s", row->name);
+    }
     arena_free(&arena);
 }
