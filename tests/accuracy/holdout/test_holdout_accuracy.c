@@ -46,8 +46,8 @@ static void check_apart(const RunFile *held, const RunFile *developed) {
 }
 
 Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_on) {
-    const char *const fresh[] = {FOLDER "fresh.csv", FOLDER "fresh2.csv", FOLDER "fresh3.csv", FOLDER "fresh4.csv",
-                                 FOLDER "fresh5.csv"};
+    const char *const fresh[] = {FOLDER "fresh.csv",  FOLDER "fresh2.csv", FOLDER "fresh3.csv",
+                                 FOLDER "fresh4.csv", FOLDER "fresh5.csv", FOLDER "fresh6.csv"};
     RunFile developed, held;
     Error error = {0};
     cr_assert_eq(run_file_read(DEVELOPED "runs.csv", &arena, &developed, &error), STATUS_OK, "%s", error.message);
@@ -229,4 +229,19 @@ Test(fresh_runs, ten_sources_and_releases_stay_near_their_first_score) {
 // 92 of 93 rows of eleven dense sources: 7.1 and 29.1 % when first predicted, where one MFU errs by 15.1 and 50.7.
 Test(fresh_runs, eleven_dense_sources_stay_near_their_first_score) {
     check_fresh(FOLDER "fresh4.csv", (Stated){93, 92, 89, .median = 0.075, .p90 = 0.27, .memory_median = 0.05});
+}
+
+// 60 of 68 rows of seven more sources, most of one node: 15.7 and 52.4 % when first predicted, where one MFU errs by
+// 33.9 and 70.8.
+Test(fresh_runs, seven_sources_of_small_nodes_stay_near_their_first_score) {
+    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh6.csv", NULL},
+                                                .groups_paths = (const char *const[]){FOLDER "fresh6_groups.csv", NULL},
+                                                .effort = EFFORT_ESTIMATE});
+    cr_expect_eq(of.runs.count, 68);
+    cr_expect_geq(of.scored, 60);
+    cr_expect_eq(of.ranking.unknown_ids, 0);
+    check_errors(&of, 0.165, 0.54);
+    check_beats_one_mfu(&of);
+    cr_expect_leq(of.memory.median_abs, 0.07, "memory %.3f", of.memory.median_abs);
+    cr_expect_geq(of.oom.called_feasible, 60, "%d", of.oom.called_feasible);
 }
