@@ -134,9 +134,7 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
         t.max[i] = -INFINITY;
         t.sum[i] = 0.0f;
     }
-    for (int i = 0; i < value_dim * TILE; i++) {
-        t.o[i] = 0.0f;
-    }
+    tile_clear(t.o, queries, value_dim);
     for (int64_t key = tile_first_key(shape, first);;) {
         const TileSight sight = tile_sight(shape, first, queries, key);
         if (sight.keys == 0) {
@@ -147,7 +145,7 @@ static void forward_tile(const Forward *f, int head, int64_t first) {
         }
         key += sight.keys;
     }
-    tile_transpose_back(t.o, value_dim, t.q);
+    tile_transpose_back(t.o, queries, value_dim, t.q);
     for (int64_t i = 0; i < queries; i++) {
         finish_query(&t, i, value_dim, f->merge, f->o + (first + i) * shape->o_stride + (int64_t)head * value_dim,
                      f->lse + head * shape->lse_stride + first + i);

@@ -47,21 +47,21 @@ static void load_tile(BackwardTile *t, const Backward *b, int head, int64_t firs
                    shape->head_dim, 1.0f / sqrtf((float)shape->head_dim), t->q);
     tile_transpose(b->d_o + first * shape->o_stride + (int64_t)head * value_dim, shape->o_stride, t->queries, value_dim,
                    1.0f, t->d_o);
-    for (int64_t i = 0; i < TILE;
-         i++) {  // a query that saw no key, and the lanes past the last query: exp(s - inf) = 0
+    // A query that saw no key, and the lanes past the last query: exp(s - inf) = 0.
+    for (int64_t i = 0; i < tile_lanes(t->queries); i++) {
         const int64_t at = head * shape->lse_stride + first + i;
         const bool alive = i < t->queries && b->lse[at] > -INFINITY;
         t->lse[i] = alive ? b->lse[at] : INFINITY;
         t->delta[i] = alive ? b->delta[at] : 0.0f;
     }
-    for (int i = 0; b->want_q && i < shape->head_dim * TILE; i++) {
-        t->dq[i] = 0.0f;
+    if (b->want_q) {
+        tile_clear(t->dq, t->queries, shape->head_dim);
     }
 }
 
 static void store_dq(BackwardTile *t, const Backward *b) {
     const int head_dim = b->shape->head_dim;
-    tile_transpose_back(t->dq, head_dim, t->q);  // the queries are no longer needed
+    tile_transpose_back(t->dq, t->queries, head_dim, t->q);  // the queries are no longer needed
     for (int64_t i = 0; i < t->queries; i++) {
         float *restrict dq = b->dq + (t->first + i) * b->dq_stride + (int64_t)t->head * head_dim;
         for (int row = 0; row < head_dim; row++) {

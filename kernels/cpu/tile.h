@@ -116,8 +116,13 @@ static inline void turn_block(const float *from, int64_t stride, float factor, f
     *(FourAt *)(to + 3 * to_stride) = factor * __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
 }
 
-// to[t][0..TILE) = factor * from[row][t]: the tile with its rows as lanes, 0 past the last row. head_dim is a multiple
-// of 8.
+// The lanes of so many queries, in whole vectors: those behind them are neither written nor read.
+static inline int64_t tile_lanes(int64_t queries) {
+    return (queries + LANES - 1) / LANES * LANES;
+}
+
+// to[t][row] = factor * from[row][t]: the tile with its rows as lanes, 0 in lanes past the last row. head_dim is a
+// multiple of 8.
 static inline void tile_transpose(const float *from, int64_t stride, int64_t rows, int head_dim, float factor,
                                   float *to) {
     int64_t row = 0;
@@ -131,18 +136,26 @@ static inline void tile_transpose(const float *from, int64_t stride, int64_t row
             to[t * TILE + row] = factor * from[row * stride + t];
         }
     }
-    for (; row < TILE; row++) {
-        for (int t = 0; t < head_dim; t++) {
-            to[t * TILE + row] = 0.0f;
+    for (int t = 0; row < tile_lanes(rows) && t < head_dim; t++) {
+        for (int64_t past = row; past < tile_lanes(rows); past++) {
+            to[t * TILE + past] = 0.0f;
         }
     }
 }
 
-// The inverse: to[row][t] = from[t][row] for all TILE rows, `to` packed with head_dim columns.
-static inline void tile_transpose_back(const float *from, int head_dim, float *to) {
+// The inverse: to[row][t] = from[t][row] for so many rows, `to` packed with head_dim columns.
+static inline void tile_transpose_back(const float *from, int64_t rows, int head_dim, float *to) {
     for (int t = 0; t < head_dim; t += 4) {
-        for (int64_t row = 0; row < TILE; row += 4) {
+        for (int64_t row = 0; row < rows; row += 4) {
             turn_block(from + t * TILE + row, TILE, 1.0f, to + row * head_dim + t, head_dim);
+        }
+    }
+}
+
+static inline void tile_clear(float *sums, int64_t rows, int head_dim) {
+    for (int t = 0; t < head_dim; t++) {
+        for (int64_t row = 0; row < tile_lanes(rows); row++) {
+            sums[t * TILE + row] = 0.0f;
         }
     }
 }
@@ -205,7 +218,7 @@ static inline TileSight tile_sight(const KernelAttention *shape, int64_t first, 
         sight.masked = sight.masked || sight.shift + sight.window < queries;
         end = last < queries ? last : queries;
     }
-    sight.cols = end > sight.col ? (end + LANES - 1) / LANES * LANES - sight.col : 0;
+    sight.cols = end > sight.col ? tile_lanes(end) - sight.col : 0;
     return sight;
 }
 
