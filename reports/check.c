@@ -152,8 +152,8 @@ static Status csv_check_pair(const void *answer, FILE *out, Error *error) {
 }
 
 static void print_line(FILE *out, bool good, const char *what, const char *detail) {
-    fprintf(out, "%s%-4s%s %-8s %s\n", colour(out, good ? COLOUR_GOOD : COLOUR_BAD), good ? "ok" : "no",
-            colour(out, COLOUR_END), what, detail);
+    fprintf(out, "%s%-4s%s %-*s%s%s\n", colour(out, good ? COLOUR_GOOD : COLOUR_BAD), good ? "ok" : "no",
+            colour(out, COLOUR_END), detail[0] ? 8 : 0, what, detail[0] ? " " : "", detail);
 }
 
 // ---- one file
@@ -169,8 +169,13 @@ static void print_questions(const CheckReport *report, FILE *out) {
              text_bytes(UNIT_BUFFER, report->question->request->memory_limit_bytes));
     print_line(out, report->fits, "fits", text);
     if (report->fits) {
-        snprintf(text, sizeof text, "step %s, %.1f %% slower than the best with the same batch (tolerance %.3g %%)",
-                 format_interval(own, FORMAT_BUFFER), 100 * report->slower, 100 * report->question->tolerance);
+        snprintf(text, sizeof text, "step %s", format_interval(own, FORMAT_BUFFER));
+        if (report->question->advice->best) {
+            const size_t length = strlen(text);
+            snprintf(text + length, sizeof text - length,
+                     ", %.1f %% slower than the best with the same batch (tolerance %.3g %%)", 100 * report->slower,
+                     100 * report->question->tolerance);
+        }
         print_line(out, report->near_best, "is fast", text);
     }
 }

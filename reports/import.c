@@ -238,9 +238,8 @@ static void print_next(const ImportReport *report, FILE *out) {
                 advice->newer->name, advice->newer->version,
                 100 * (advice->successor->tokens_per_s / advice->own.tokens_per_s - 1), report->import->successor);
     }
-    const ExportFormat *format = NULL;
-    Error none = {0};
-    if (advice->best && export_usual(request->target, &format, &none) == STATUS_OK) {
+    const ExportFormat *format = export_like(report->import->writes, request->target);
+    if (advice->best && format) {
         const TrainPlan *plan = &advice->best->plan;
         fprintf(out, "\nThe best as a file: ndtune export --as %s %s %s --seq %d --micro-batch %d --grad-accum %d",
                 format->name, format_mesh_options(&plan->mesh, FORMAT_BUFFER), report->asked_words, plan->seq,

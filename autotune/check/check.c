@@ -124,6 +124,9 @@ static const char *verdict_of(const CheckReport *report, Arena *arena) {
     if (!report->fits) {
         return question->advice->reason;
     }
+    if (!question->advice->best) {
+        return "runs and fits; no other plan is left to compare it with";
+    }
     const char *against = "the best plan with the same batch";
     return report->slower < WORTH_A_LINE / 2 ? arena_format(arena, "runs, fits, and is as fast as %s", against)
                                              : arena_format(arena, "%s%.1f %% slower than %s (tolerance %.3g %%)",

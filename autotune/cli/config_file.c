@@ -83,11 +83,8 @@ Status config_file_advise(Cli *cli, ConfigFile *file, ImportReport *report, Erro
     const Import *import = &file->import;
     TuneRequest *request = &file->request;
     const PredictionCache cache = store_cache(cli->store);
-    Writable writable = {.cli = cli, .request = request};
-    Error none = {0};
-    if (export_usual(request->target, &writable.format, &none) != STATUS_OK) {
-        writable.format = NULL;
-    } else {
+    const Writable writable = {.cli = cli, .request = request, .format = export_like(import->writes, request->target)};
+    if (writable.format) {
         export_narrow(writable.format, request);
     }
     TuneResult *result = ARENA_NEW(&cli->arena, TuneResult);

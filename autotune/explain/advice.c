@@ -247,20 +247,28 @@ static const Prediction *first_taken(const TuneResult *result, const AdviceFilte
     return NULL;
 }
 
-static bool is_not_had(const Candidate *candidate) {
-    return candidate->rule && strcmp(candidate->rule, SEARCH_NOT_HAD) == 0;
-}
-
-// Where no plan's memory was looked at, the first one that the filter does not take, or else the first rejected one;
-// NULL.
+// Where no plan's memory was looked at, the first rejected one; NULL.
 static const Candidate *never_taken(const TuneResult *result) {
-    const Candidate *found = NULL;
     for (int i = 0; i < result->candidate_count; i++) {
         const Candidate *candidate = &result->candidates[i];
         if (candidate->state != CANDIDATE_REJECTED || candidate->reserved_bytes > 0) {
             return NULL;
         }
-        found = !found || (is_not_had(candidate) && !is_not_had(found)) ? candidate : found;
+    }
+    return result->candidate_count > 0 ? &result->candidates[0] : NULL;
+}
+
+// One that the filter does not take, of the plan's own shape where there is one; NULL.
+static const Candidate *not_had(const TuneResult *result, const TrainPlan *plan) {
+    const Candidate *found = NULL;
+    for (int i = 0; i < result->candidate_count; i++) {
+        const Candidate *candidate = &result->candidates[i];
+        if (candidate->rule && strcmp(candidate->rule, SEARCH_NOT_HAD) == 0) {
+            found = found ? found : candidate;
+            if (plan && mesh_same_shape(&candidate->plan.mesh, &plan->mesh)) {
+                return candidate;
+            }
+        }
     }
     return found;
 }
@@ -278,15 +286,18 @@ static const char *why_no_candidates(const TuneResult *result, Arena *arena) {
 
 static const char *why_no_best(const AdviceQuestion *question, Arena *arena) {
     const TuneResult *result = question->result;
-    const Candidate *never = never_taken(result);
-    if (never && is_not_had(never)) {
-        const Prediction bare = {.plan = never->plan};
-        return arena_text(arena, question->filter.lacks(question->filter.state, &bare));
+    const Candidate *lacking = not_had(result, question->plan), *never = never_taken(result);
+    const int shapes = result->search.shapes, world = result->request->world;
+    if (lacking) {
+        const Prediction bare = {.plan = lacking->plan};
+        const char *lacks = question->filter.lacks(question->filter.state, &bare);
+        return never ? arena_text(arena, lacks)
+                     : arena_format(arena, "of the %d shapes of %d ranks some do not fit, and of the others: %s",
+                                    shapes, world, lacks);
     }
     if (result->candidate_count == 0) {
         return why_no_candidates(result, arena);
     }
-    const int shapes = result->search.shapes, world = result->request->world;
     return never ? arena_format(arena, "none of the %d shapes of %d ranks can run: %s", shapes, world, never->reason)
                  : arena_format(arena, "none of the %d shapes of %d ranks fits", shapes, world);
 }

@@ -1,8 +1,9 @@
 // A recipe in Python as a tree: its assignments to attributes of its configuration; cfg.model.x = 8 is x in the map
 // model. A call is a map of its named arguments with its name as "_target_" and the others as "_args_", as in Hydra;
 // the initial configuration, cfg = base(), is the key "_base_". A configuration that is made whole, as by return
-// Trainer.Config(...) or SFTConfig(...), is its arguments. Nothing is executed: a value that is an expression is kept
-// as written, but for a name that the file gives one value (python_names.h). A file with several functions that assign,
+// Trainer.Config(...) or SFTConfig(...), is its arguments; those of an Accelerator are a map of its name. Nothing is
+// executed: a value that is an expression is kept as written, but for a name that the file gives one value
+// (python_names.h). A file with several functions that assign,
 // or with several configurations that are made whole, is several recipes, and refused.
 
 #include <ctype.h>
@@ -15,8 +16,8 @@ typedef struct Python {
     const ConfigSource *source;
     const char *at;
     int line;
-    const char *function, *assigning;  // the current `def`, and the one that assigned; NULL
-    int whole_line, adapter_line;      // where a whole configuration, a LoraConfig, is; 0
+    const char *function, *assigning;                // the current `def`, and the one that assigned; NULL
+    int whole_line, adapter_line, accelerator_line;  // where a whole configuration, a LoraConfig, an Accelerator is; 0
     PythonNames *names;
     ConfigNode *values;   // of NAME = value, by place_of()
     bool naming;          // such a value is read, whose own names stay
@@ -251,13 +252,17 @@ static Status take_paths(Python *python, ConfigNode *root, const char **paths, i
 
 // Classes whose arguments are one; the last word of a call, "transformers.TrainingArguments".
 static const char *const wholes[] = {"TrainingArguments", "SFTConfig"};
+static const char accelerator[] = "Accelerator";  // that a script makes
+
+static bool is_call_to(const char *at, const char *class) {
+    const size_t length = dotted_length(at), own = strlen(class);
+    return length >= own && at[length] == '(' && strncmp(at + length - own, class, own) == 0 &&
+           (length == own || at[length - own - 1] == '.');
+}
 
 static const char *whole_called(const char *at) {
-    const size_t length = dotted_length(at);
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
-        const size_t own = strlen(wholes[i]);
-        if (length >= own && at[length] == '(' && strncmp(at + length - own, wholes[i], own) == 0 &&
-            (length == own || at[length - own - 1] == '.')) {
+        if (is_call_to(at, wholes[i])) {
             return wholes[i];
         }
     }
@@ -340,8 +345,19 @@ static Status take_whole(Python *python, ConfigNode *root, const char *name) {
     return put(python, root, name, config_scalar(python->source->arena, name, "true", line), line);
 }
 
+// Beside a whole configuration too: a script of the Trainer may have one of its own.
+static Status take_accelerator(Python *python, ConfigNode *root) {
+    const int line = python->line;
+    TRY(only_one(python, &python->accelerator_line, accelerator));
+    TRY(put(python, root, accelerator, config_scalar(python->source->arena, accelerator, "true", line), line));
+    return take_arguments(python, root, accelerator);
+}
+
 static Status take_return(Python *python, ConfigNode *root) {
     const char *whole = whole_called(python->at);
+    if (is_call_to(python->at, accelerator)) {
+        return take_accelerator(python, root);
+    }
     if (whole) {
         return take_whole(python, root, whole);
     }
@@ -407,6 +423,9 @@ static Status take_name(Python *python, ConfigNode *root) {
     if (whole) {
         return take_whole(python, root, whole);
     }
+    if (is_call_to(python->at, accelerator)) {
+        return take_accelerator(python, root);
+    }
     python->naming = true;
     TRY(read_value(python, 0, &value));
     python->naming = false;
@@ -449,8 +468,8 @@ static Status read_statement(Python *python, ConfigNode *root) {
 
 // Constants of the file that say what no argument does.
 static void add_constants(const Python *python, ConfigNode *root) {
-    static const char *const constants[] = {"MODEL", "SEQUENCE_LENGTH"};
-    bool whole = false;
+    static const char *const constants[] = {"MODEL", "SEQUENCE_LENGTH", "MICRO_BATCH"};
+    bool whole = config_child(root, accelerator) != NULL;
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
         whole |= config_child(root, wholes[i]) != NULL;
     }

@@ -36,6 +36,9 @@ bool export_is_of(const ExportFormat *format, const Target *target);
 // The default format of a target; USAGE where there is none.
 Status export_usual(const Target *target, const ExportFormat **format, Error *error);
 
+// That of a name that takes the target, else its default one; NULL = there is none.
+const ExportFormat *export_like(const char *name, const Target *target);
+
 // Restricts a search to choices that the format can express, where a shape does not require others.
 void export_narrow(const ExportFormat *format, TuneRequest *request);
 

@@ -110,6 +110,15 @@ Status export_usual(const Target *target, const ExportFormat **format, Error *er
                      target->version, framework_names(has_file, names, sizeof names));
 }
 
+const ExportFormat *export_like(const char *name, const Target *target) {
+    const ExportFormat *format = NULL;
+    Error none = {0};
+    if (name && export_find(name, &format, &none) == STATUS_OK && takes(format, target)) {
+        return format;
+    }
+    return export_usual(target, &format, &none) == STATUS_OK ? format : NULL;
+}
+
 // Are gradients to be reduced in a format other than the target's default?
 static bool other_reduction(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;

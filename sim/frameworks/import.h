@@ -61,6 +61,7 @@ struct Import {
     const char *flavour;     // "config of this, version 2"
     const char *target;      // whose plans it is predicted for: "name@version"
     const char *successor;   // the same framework with what replaces this; NULL
+    const char *writes;      // the format of a file like it; NULL = its target's usual one
     ConfigNode *root;
     Arena *arena;
     ImportChoices said;

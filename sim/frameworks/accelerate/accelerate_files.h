@@ -27,10 +27,23 @@ void collator_comment_write(const ConfigJob *job, FILE *out);  // what packs doc
 void accelerate_notes(const ConfigJob *job, FILE *out);
 void parallelism_config_write(const ConfigJob *job, FILE *out);  // its object of the mesh
 
+// ---- objects that a script makes
+
+typedef struct MeshKey {
+    const char *path;
+    Axis axis;
+} MeshKey;
+Status mesh_keys_read(Import *import, const MeshKey *keys, size_t count, Error *error);  // the other axes are 1
+Status parallelism_config_read(Import *import, const char *path, Error *error);
+Status attention_read(Import *import, const char *path, Error *error);  // attn_implementation of from_pretrained
+Status accelerate_read_module(Import *import, Error *error);            // an Accelerator and what it is given
+
 // ---- the launcher's file for either backend
 
 extern const ConfigKey accelerate_top[];                     // what is above the maps
 bool accelerate_by_deepspeed(const ConfigJob *job);          // the plan is DeepSpeed's
 Status accelerate_read_sizes(Import *import, Error *error);  // parallelism_config
+// FSDP version 1 by its sharding strategy; 0 machines: nobody says how many.
+Status accelerate_read_strategy(Import *import, const char *path, int machines, Error *error);
 Status accelerate_read_deepspeed(Import *import, Error *error);
 void accelerate_launch(const ConfigJob *job, const char *program, FILE *out);

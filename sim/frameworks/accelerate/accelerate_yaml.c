@@ -177,7 +177,7 @@ static const ImportKeys keys_of_version1 = {
     .kernels = "dynamo_config.dynamo_backend",
     .loss = "the model of your script"};
 
-static Status read_version1(Import *import, Error *error) {
+Status accelerate_read_strategy(Import *import, const char *path, int machines, Error *error) {
     enum { FULL, GRAD_OP, NO_SHARD, HYBRID, HYBRID_GRAD_OP };
     static const ImportWord strategies[] = {{"FULL_SHARD", FULL},
                                             {"SHARD_GRAD_OP", GRAD_OP},
@@ -190,19 +190,12 @@ static Status read_version1(Import *import, Error *error) {
                                             {"4", HYBRID},
                                             {"5", HYBRID_GRAD_OP},
                                             {NULL, 0}};
-    static const char *const known[] = {"backward_prefetch forward_prefetch use_orig_params sync_module_states", NULL};
-    static const char *const later[] = {"fsdp_reshard_after_forward", NULL};
-    int strategy = FULL, machines = 1;
-    const char *prefetch = NULL;  // NO_PREFETCH is accelerate's default, too
-    TRY(import_word(import, "fsdp_config.fsdp_backward_prefetch", &prefetch, error));
-    FIND_IF(prefetch && !import_same_word(prefetch, "BACKWARD_PRE"), import, FINDING_UNMODELLED,
-            "fsdp_config.fsdp_backward_prefetch",
-            "%s: the prediction gathers the next unit before its turn in backward, as BACKWARD_PRE does", prefetch);
-    TRY(import_choice(import, "fsdp_config.fsdp_sharding_strategy", strategies, &strategy, error));
-    TRY(import_int(import, accelerate_top[MACHINES].path, 1, MESH_MAX_WORLD, &machines, error));
-    import_known_below(import, "fsdp_config.fsdp_", known);
-    say_other_version(import, later, "is read by FSDP version 2; version 1 takes fsdp_sharding_strategy instead");
+    int strategy = FULL;
+    TRY(import_choice(import, path, strategies, &strategy, error));
     const bool hybrid = strategy == HYBRID || strategy == HYBRID_GRAD_OP;
+    IMPORT_REFUSE_IF(hybrid && machines == 0, import, path,
+                     "a replica on each machine, and a script does not say how many there are: give the launcher's "
+                     "file, which has num_machines");
     import->said.size[strategy == NO_SHARD ? AXIS_DP_REPLICATE : AXIS_DP_SHARD] = -1;
     if (hybrid) {
         import->said.size[AXIS_DP_REPLICATE] = machines;
@@ -210,9 +203,25 @@ static Status read_version1(Import *import, Error *error) {
     import->said.choice[PLAN_ZERO] = strategy == NO_SHARD ? 0 : 3;
     import->said.choice[PLAN_RESHARD] =
         strategy == GRAD_OP || strategy == HYBRID_GRAD_OP ? RESHARD_NEVER : RESHARD_ALWAYS;
-    import->keys = &keys_of_version1;
     import->target = "accelerate@1.0";
     import->successor = "accelerate";
+    return STATUS_OK;
+}
+
+static Status read_version1(Import *import, Error *error) {
+    static const char *const known[] = {"backward_prefetch forward_prefetch use_orig_params sync_module_states", NULL};
+    static const char *const later[] = {"fsdp_reshard_after_forward", NULL};
+    int machines = 1;
+    const char *prefetch = NULL;  // NO_PREFETCH is accelerate's default, too
+    TRY(import_word(import, "fsdp_config.fsdp_backward_prefetch", &prefetch, error));
+    FIND_IF(prefetch && !import_same_word(prefetch, "BACKWARD_PRE"), import, FINDING_UNMODELLED,
+            "fsdp_config.fsdp_backward_prefetch",
+            "%s: the prediction gathers the next unit before its turn in backward, as BACKWARD_PRE does", prefetch);
+    TRY(import_int(import, accelerate_top[MACHINES].path, 1, MESH_MAX_WORLD, &machines, error));
+    TRY(accelerate_read_strategy(import, "fsdp_config.fsdp_sharding_strategy", machines, error));
+    import_known_below(import, "fsdp_config.fsdp_", known);
+    say_other_version(import, later, "is read by FSDP version 2; version 1 takes fsdp_sharding_strategy instead");
+    import->keys = &keys_of_version1;
     import->flavour = "accelerate config, FSDP version 1";
     return STATUS_OK;
 }
@@ -363,6 +372,9 @@ static const ImportLeftOut left_out[] = {
 
 static Status accelerate_read(Import *import, Error *error) {
     const char *type = NULL;
+    if (import_has(import, "Accelerator")) {
+        return accelerate_read_module(import, error);
+    }
     import->unknown.kind = FINDING_REFUSED;
     import->unknown.words = "no key of accelerate, which refuses a file with an unknown key";
     import->unknown_below.kind = FINDING_UNKNOWN;
@@ -397,7 +409,7 @@ static Status accelerate_read(Import *import, Error *error) {
 const ImportFormat import_accelerate = {
     .name = "accelerate",
     .marks = "compute_environment distributed_type machine_rank num_processes fsdp_config parallelism_config "
-             "main_training_function",
+             "main_training_function Accelerator",
     .keys = {.mesh = "parallelism_config_{dp_replicate,dp_shard,cp,tp}_size",
              .micro_batch = "the batch size of your DataLoader",
              .reshard = "fsdp_reshard_after_forward",

@@ -2,43 +2,18 @@
 // ParallelismConfig or DistributedConfig, what the model is loaded with, adapters (transformers 5.23, accelerate 1.15,
 // peft's LoraConfig).
 
+#include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/peft.h"
 #include "sim/frameworks/trainer/trainer_files.h"
 
 #define MODEL "model_arguments."
-#define MESH "parallelism_config."
 #define SHARDS MODEL "distributed_config."
 
-typedef struct SizeKey {
-    const char *path;
-    Axis axis;
-} SizeKey;
-
-static Status read_sizes(Import *import, const SizeKey *keys, size_t count, Error *error) {
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        import->said.size[axis] = 1;
-    }
-    for (size_t i = 0; i < count; i++) {
-        TRY(import_int(import, keys[i].path, 1, MESH_MAX_WORLD, &import->said.size[keys[i].axis], error));
-    }
-    return STATUS_OK;
-}
-
-// dataclasses ParallelismConfig and TorchContextParallelConfig; FSDP itself is asked for by fsdp.
+// FSDP itself is asked for by fsdp.
 static Status read_mesh(Import *import, Error *error) {
-    static const SizeKey keys[] = {{MESH "dp_replicate_size", AXIS_DP_REPLICATE},
-                                   {MESH "dp_shard_size", AXIS_DP_SHARD},
-                                   {MESH "cp_size", AXIS_CP},
-                                   {MESH "sp_size", AXIS_SP},
-                                   {MESH "tp_size", AXIS_TP}};
-    static const ImportWord strategies[] = {
-        {"allgather", CP_ROTATE_ALLGATHER}, {"alltoall", CP_ROTATE_RING}, {NULL, 0}};
-    int rotate = CP_ROTATE_ALLGATHER;
-    TRY(read_sizes(import, keys, sizeof keys / sizeof keys[0], error));
-    TRY(import_choice(import, MESH "cp_handler.cp_comm_strategy", strategies, &rotate, error));
-    import->said.choice[PLAN_CP_ROTATE] = rotate;
+    TRY(parallelism_config_read(import, "parallelism_config", error));
     IMPORT_REFUSE_IF(import->said.choice[PLAN_ZERO] == 0 && import->said.size[AXIS_DP_SHARD] > 1, import,
-                     MESH "dp_shard_size",
+                     "parallelism_config.dp_shard_size",
                      "ranks that shard without fsdp: what the environment asks of accelerate (ACCELERATE_USE_FSDP) is "
                      "not read");
     return STATUS_OK;
@@ -46,12 +21,12 @@ static Status read_mesh(Import *import, Error *error) {
 
 // distributed/configuration_utils.py: the model is sharded as it is loaded.
 static Status read_shards(Import *import, Error *error) {
-    static const SizeKey keys[] = {{SHARDS "dp_replicate_size", AXIS_DP_REPLICATE},
+    static const MeshKey keys[] = {{SHARDS "dp_replicate_size", AXIS_DP_REPLICATE},
                                    {SHARDS "fsdp_size", AXIS_DP_SHARD},
                                    {SHARDS "tp_size", AXIS_TP},
                                    {SHARDS "ep_size", AXIS_EP}};
     int offload = 0;
-    TRY(read_sizes(import, keys, sizeof keys / sizeof keys[0], error));
+    TRY(mesh_keys_read(import, keys, sizeof keys / sizeof keys[0], error));
     TRY(import_bool(import, SHARDS "fsdp_cpu_offload", &offload, error));
     import->said.choice[PLAN_ZERO] = import->said.size[AXIS_DP_SHARD] > 1 ? 3 : 0;
     import->flavour = arena_format(import->arena, "%s with DistributedConfig",
@@ -78,7 +53,9 @@ static Status read_model(Import *import, Error *error) {
 
 Status trainer_read_module(Import *import, Error *error) {
     static const char *const known[] = {
-        "TrainingArguments SFTConfig parallelism_config model_arguments peft_config peft_config.lora_alpha", NULL};
+        "TrainingArguments SFTConfig parallelism_config model_arguments peft_config peft_config.lora_alpha",
+        "Accelerator MICRO_BATCH",  // beside them
+        NULL};
     if (!import_has(import, "TrainingArguments") && !import_has(import, "SFTConfig")) {
         return STATUS_OK;
     }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/hf_optimizers.h"
 #include "sim/frameworks/peft.h"
 #include "sim/frameworks/trainer/trainer_files.h"
@@ -73,12 +74,7 @@ static Status read_precision(Import *import, const TrainerDefaults *defaults, Er
 }
 
 static Status read_kernels(Import *import, Error *error) {
-    static const ImportWord kernels[] = {{"sdpa", ATTENTION_FLASH},
-                                         {"flash_attention_2", ATTENTION_FLASH},
-                                         {"flash_attention_3", ATTENTION_FLASH3},
-                                         {"eager", ATTENTION_EAGER},
-                                         {NULL, 0}};
-    const char *backend = NULL, *kernel = NULL;
+    const char *backend = NULL;
     int compiles = 0;
     TRY(import_bool(import, "torch_compile", &compiles, error));
     TRY(import_word(import, "torch_compile_backend", &backend, error));
@@ -86,15 +82,7 @@ static Status read_kernels(Import *import, Error *error) {
     import->said.choice[PLAN_FUSED] = compiles ? FUSED_COMPILED : FUSED_EAGER;
     static const char of_module[] = "model_arguments.attn_implementation";
     const char *path = import_has(import, of_module) ? of_module : "attn_implementation";
-    TRY(import_word(import, path, &kernel, error));
-    for (int i = 0; kernel && kernels[i].word; i++) {
-        if (strcmp(kernel, kernels[i].word) == 0) {
-            import->said.choice[PLAN_ATTENTION] = kernels[i].value;
-            return STATUS_OK;
-        }
-    }
-    FIND_IF(kernel, import, FINDING_UNMODELLED, path, "attention by %s: predicted with flash", kernel);
-    return STATUS_OK;
+    return attention_read(import, path, error);
 }
 
 // Liger's other kernels are on unless its config says otherwise.

@@ -47,7 +47,7 @@ static void expect_reason(Candidate *candidates, int count, const char *reason) 
 
 Test(advice, nothing_fits_only_where_memory_was_looked_at) {
     EXPECT_REASON("none of the 20 shapes of 8 ranks fits", TOO_LARGE);
-    EXPECT_REASON("none of the 20 shapes of 8 ranks fits", ILLEGAL("tp is odd"), NOT_HAD, TOO_LARGE);
+    EXPECT_REASON("none of the 20 shapes of 8 ranks fits", ILLEGAL("tp is odd"), TOO_LARGE);
 }
 
 Test(advice, where_every_plan_is_against_a_rule_the_first_reason_stands_there) {
@@ -56,6 +56,8 @@ Test(advice, where_every_plan_is_against_a_rule_the_first_reason_stands_there) {
 
 Test(advice, where_the_file_cannot_say_a_plan_that_is_the_reason) {
     EXPECT_REASON("the file cannot say it", ILLEGAL("tp is odd"), NOT_HAD);
+    EXPECT_REASON("of the 20 shapes of 8 ranks some do not fit, and of the others: the file cannot say it",
+                  ILLEGAL("tp is odd"), NOT_HAD, TOO_LARGE);
 }
 
 Test(advice, where_there_is_nothing_to_try_what_excluded_it_stands_there) {

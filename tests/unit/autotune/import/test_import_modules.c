@@ -343,3 +343,50 @@ Test(import_modules, arguments_that_are_not_written_there_are_refused) {
     arena_free(&arena);
     expect_refused(cases, sizeof cases / sizeof cases[0]);
 }
+
+// The plugin, the mesh and the constants of a script, through the names that it gives them; what its arguments say when
+// it runs is the command line's to say.
+static const char own_script[] = "MICRO_BATCH = 2\n"
+                                 "mesh = ParallelismConfig(dp_shard_size=4, cp_size=2)\n"
+                                 "plugin = FullyShardedDataParallelPlugin(\n"
+                                 "    fsdp_version=2,\n"
+                                 "    auto_wrap_policy=\"transformer_based_wrap\",\n"
+                                 "    reshard_after_forward=False,\n"
+                                 "    cpu_ofload=True,\n"
+                                 "    mixed_precision_policy=MixedPrecisionPolicy(reduce_dtype=torch.float32),\n"
+                                 ")\n"
+                                 "def main():\n"
+                                 "    accelerator = Accelerator(\n"
+                                 "        gradient_accumulation_steps=args.steps,\n"
+                                 "        mixed_precision=\"bf16\", fsdp_plugin=plugin, parallelism_config=mesh)\n";
+
+Test(import_modules, an_accelerator_of_a_script_is_read_with_its_plugins) {
+    Arena arena = {0};
+    const Import import = read_in(own_script, SYNTAX_PYTHON, 0, &arena);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_str_eq(import.format->name, "accelerate");
+    cr_expect(import.said.world == 8 && import.said.size[AXIS_DP_SHARD] == 4 && import.said.size[AXIS_CP] == 2);
+    cr_expect(import.said.micro_batch == 2 && import.said.choice[PLAN_RESHARD] == RESHARD_NEVER);
+    cr_expect_eq(import.said.choice[PLAN_REDUCE_DTYPE], REDUCE_DTYPE_FP32);
+    cr_expect(finds(&import, FINDING_ASSUMED, "args.steps is known when the script runs: say it with --grad-accum"));
+    cr_expect(finds(&import, FINDING_REFUSED, "did you mean cpu_offload?"));
+    arena_free(&arena);
+}
+
+Test(import_modules, an_accelerator_without_plugins_trains_replicas_and_says_whose_word_counts) {
+    Arena arena = {0};
+    const Import import = read_in("accelerator = accelerate.Accelerator()\n", SYNTAX_PYTHON, 8, &arena);
+    cr_expect(import.said.size[AXIS_DP_REPLICATE] == 8 && import.said.choice[PLAN_ZERO] == 0);
+    cr_expect(finds(&import, FINDING_ASSUMED, "give the file of accelerate launch to --from"));
+    arena_free(&arena);
+}
+
+Test(import_modules, a_trainer_s_script_may_make_an_accelerator_too) {
+    Arena arena = {0};
+    const Import import = read_in("accelerator = Accelerator()\n"
+                                  "arguments = TrainingArguments(output_dir=\"out\", bf16=True)\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect_str_eq(import.format->name, "trainer");
+    cr_expect(!finds(&import, FINDING_UNKNOWN, ""));
+    arena_free(&arena);
+}
