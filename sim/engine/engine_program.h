@@ -62,6 +62,7 @@ typedef struct EngineProgram {
     LoopShape *shapes;          // per segment
     const PathStep *path;       // what is issued, from the program's start to its end
     const int32_t *path_first;  // by segment outside of loops: its first step; [segment_count] is their number
+    const int32_t *path_next;   // by lane and step (one more than there are): the first from there on with the lane
     ShareDemand *demands;
     int32_t demand_count;
     int32_t lane_count;

@@ -14,6 +14,10 @@ static PathStep *room_for_steps(const EngineProgram *compiled, int32_t paths, Ar
     return ARENA_UNCLEARED(arena, PathStep, paths * compiled->step->segment_count * (PATH_ITERATIONS + 1) + 1);
 }
 
+static bool step_has_lane(const PathStep *step, int lane) {
+    return (step->lanes | step->again) >> lane & 1;
+}
+
 WalkPath walk_path_new(const EngineProgram *compiled, Arena *arena) {
     return (WalkPath){.room = room_for_steps(compiled, 2, arena)};
 }
@@ -56,12 +60,18 @@ static void add_segments(const EngineProgram *compiled, int32_t from, int32_t en
     }
 }
 
-// left: the lanes that the steps behind these use.
-static void add_up_lanes(PathStep *steps, int32_t count, uint32_t left) {
-    for (int32_t i = count - 1; i >= 0; i--) {
-        left |= steps[i].lanes | steps[i].again;
-        steps[i].left = left;
+// Of each lane: the first step from each step on that concerns it.
+static void find_next(EngineProgram *compiled, const StepList *whole, Arena *arena) {
+    const int32_t stride = whole->count + 1;
+    int32_t *const next = ARENA_UNCLEARED(arena, int32_t, ENGINE_LANES * stride);
+    for (int lane = 0; lane < ENGINE_LANES; lane++) {
+        int32_t *of_lane = next + lane * stride;
+        of_lane[whole->count] = whole->count;
+        for (int32_t i = whole->count - 1; i >= 0; i--) {
+            of_lane[i] = step_has_lane(&whole->steps[i], lane) ? i : of_lane[i + 1];
+        }
     }
+    compiled->path_next = next;
 }
 
 void walk_path_compile(EngineProgram *compiled, Arena *arena) {
@@ -74,15 +84,16 @@ void walk_path_compile(EngineProgram *compiled, Arena *arena) {
         add_segments(compiled, s, end, true, &whole);
     }
     first[compiled->step->segment_count] = whole.count;
-    add_up_lanes(whole.steps, whole.count, 0);
     compiled->path = whole.steps;
     compiled->path_first = first;
+    find_next(compiled, &whole, arena);
 }
 
 // To the program's end.
 static void path_after(const EngineProgram *compiled, int32_t segment, WalkPath *path) {
     const int32_t from = compiled->path_first[segment];
     path->steps = compiled->path + from;
+    path->behind = from;
     path->count = compiled->path_first[compiled->step->segment_count] - from;
 }
 
@@ -106,20 +117,28 @@ void walk_path_make(const EngineProgram *compiled, const WalkStretch *stretch, W
         if (path->count > 0) {
             memcpy(list.steps + list.count, path->steps, (size_t)path->count * sizeof *path->steps);
         }
-        add_up_lanes(list.steps, list.count, path->count > 0 ? path->steps[0].left : 0);
         path->steps = list.steps;
         path->in_loop = list.count;
         path->count += list.count;
     }
 }
 
+// The first step from this one on that concerns the lane; the path's count where there is none.
+static int32_t next_step(const EngineProgram *compiled, const WalkPath *path, int lane, int32_t from) {
+    for (; from < path->in_loop; from++) {
+        if (step_has_lane(&path->steps[from], lane)) {
+            return from;
+        }
+    }
+    const int32_t stride = compiled->path_first[compiled->step->segment_count] + 1;
+    const int32_t ahead = path->behind - path->in_loop;  // of the same steps of the whole program
+    return compiled->path_next[lane * stride + from + ahead] - ahead;
+}
+
 PathPlace walk_path_find(const EngineProgram *compiled, const WalkPath *path, int lane, int32_t passed) {
     const StepProgram *program = compiled->step;
-    for (int32_t i = 0; i < path->count; i++) {
+    for (int32_t i = 0; (i = next_step(compiled, path, lane, i)) < path->count; i++) {
         const PathStep *step = &path->steps[i];
-        if (!(step->left >> lane & 1)) {
-            break;
-        }
         const Segment *segment = &program->segments[step->segment];
         const bool has_lane = step->lanes >> lane & 1;
         if (has_lane && step->rest) {

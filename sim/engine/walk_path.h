@@ -20,7 +20,6 @@ struct PathStep {
     int32_t micro_loop;  // after the stretch, of which this is the first iteration; or -1
     uint32_t again;      // lanes of a loop that ends with this step, but goes round first
     uint32_t lanes;      // of the segment
-    uint32_t left;       // of this step and all behind it, loops that go round included
 };
 
 enum { PATH_ITERATIONS = 4 };
@@ -30,6 +29,7 @@ typedef struct WalkPath {
     PathStep *room;  // for those of a stretch in a micro-step loop; others are an end of the program's path
     int32_t count;
     int32_t in_loop;  // how many of them lie in the micro-step loop of the stretch
+    int32_t behind;   // the program's step that comes behind these
 } WalkPath;
 
 // Lists the path of the whole program, with whose end the path behind any stretch ends.
