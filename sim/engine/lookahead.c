@@ -83,9 +83,9 @@ static bool is_queued_early(const Ahead *ahead, int32_t step, int32_t task) {
 // By the step's tasks that precede the place; what is queued early blocks nothing until the walk gets there.
 static Meets step_meets(const Ahead *ahead, int32_t index, const PathPlace *place) {
     const EngineProgram *compiled = ahead->compiled;
-    const PathStep *step = &ahead->path.steps[index];
+    const PathStep *step = walk_path_step(&ahead->path, index);
     const Segment *segment = &compiled->step->segments[step->segment];
-    const int32_t waiting_layer = ahead->path.steps[place->step].layer;
+    const int32_t waiting_layer = walk_path_step(&ahead->path, place->step)->layer;
     const int32_t end = index == place->step ? place->task : segment->first_task + segment->task_count;
     const EngineTask *task = &compiled->tasks[place->task];
     Meets most = NEVER;
@@ -123,7 +123,7 @@ static Meets stretch_meets(const Ahead *ahead, const PathPlace *place) {
     const StepProgram *program = compiled->step;
     const Segment *stretch = &program->segments[ahead->stretch.segment];
     const EngineTask *task = &compiled->tasks[place->task];
-    const int32_t waiting_layer = ahead->path.steps[place->step].layer;
+    const int32_t waiting_layer = walk_path_step(&ahead->path, place->step)->layer;
     const bool loop = stretch->kind == SEGMENT_LAYERS;
     const int32_t layer = loop ? stretch->first + (stretch->count - 1) * stretch->step : 0;
     Meets most = NEVER;
@@ -159,7 +159,7 @@ static Next next_of(const Ahead *ahead, int lane, int32_t passed, PathPlace *pla
         return NEXT_FAR;
     }
     const Meets in_stretch = stretch_meets(ahead, place);
-    const bool reachable = ahead->stretch.last || place->step < ahead->path.in_loop;
+    const bool reachable = ahead->stretch.last || place->step < ahead->path.loop_count;
     const bool can = reachable && !ahead->without_early && ahead->early_count < MOST_EARLY;
     const bool early = can && on_path == NEVER && in_stretch == NEVER;
     return in_stretch == SURELY ? NEXT_HELD : early ? NEXT_EARLY : NEXT_EAGER;

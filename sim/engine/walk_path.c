@@ -2,16 +2,14 @@
 
 #include "sim/engine/walk_path.h"
 
-#include <string.h>
-
 // Steps that are being listed.
 typedef struct StepList {
     PathStep *steps;
     int32_t count;
 } StepList;
 
-static PathStep *room_for_steps(const EngineProgram *compiled, int32_t paths, Arena *arena) {
-    return ARENA_UNCLEARED(arena, PathStep, paths * compiled->step->segment_count * (PATH_ITERATIONS + 1) + 1);
+static PathStep *room_for_steps(const EngineProgram *compiled, Arena *arena) {
+    return ARENA_UNCLEARED(arena, PathStep, compiled->step->segment_count * (PATH_ITERATIONS + 1) + 1);
 }
 
 static bool step_has_lane(const PathStep *step, int lane) {
@@ -19,7 +17,7 @@ static bool step_has_lane(const PathStep *step, int lane) {
 }
 
 WalkPath walk_path_new(const EngineProgram *compiled, Arena *arena) {
-    return (WalkPath){.room = room_for_steps(compiled, 2, arena)};
+    return (WalkPath){.in_loop = room_for_steps(compiled, arena)};
 }
 
 static void add_layers(const EngineProgram *compiled, int32_t index, int32_t micro, StepList *list) {
@@ -76,7 +74,7 @@ static void find_next(EngineProgram *compiled, const StepList *whole, Arena *are
 
 void walk_path_compile(EngineProgram *compiled, Arena *arena) {
     const Segment *segments = compiled->step->segments;
-    StepList whole = {.steps = room_for_steps(compiled, 1, arena)};
+    StepList whole = {.steps = room_for_steps(compiled, arena)};
     int32_t *const first = ARENA_UNCLEARED(arena, int32_t, compiled->step->segment_count + 1);
     for (int32_t s = 0, end; s < compiled->step->segment_count; s = end) {
         end = segments[s].kind == SEGMENT_TASKS ? s + 1 : segments[s].end;
@@ -89,56 +87,40 @@ void walk_path_compile(EngineProgram *compiled, Arena *arena) {
     find_next(compiled, &whole, arena);
 }
 
-// To the program's end.
-static void path_after(const EngineProgram *compiled, int32_t segment, WalkPath *path) {
-    const int32_t from = compiled->path_first[segment];
-    path->steps = compiled->path + from;
-    path->behind = from;
-    path->count = compiled->path_first[compiled->step->segment_count] - from;
-}
-
 void walk_path_make(const EngineProgram *compiled, const WalkStretch *stretch, WalkPath *path) {
-    path->in_loop = 0;
-    if (stretch->repeat < 0) {
-        path_after(compiled, stretch->end, path);
-        return;
-    }
-    const int32_t body_end = compiled->step->segments[stretch->repeat].end;
-    StepList list = {.steps = path->room};
-    add_segments(compiled, stretch->end, body_end, false, &list);
-    if (!stretch->last) {
-        add_segments(compiled, stretch->repeat + 1, stretch->segment, false, &list);
-        if (list.count > 0) {
-            list.steps[list.count - 1].again = compiled->shapes[stretch->repeat].lanes;
+    StepList list = {.steps = path->in_loop};
+    int32_t end = stretch->end;
+    if (stretch->repeat >= 0) {
+        end = compiled->step->segments[stretch->repeat].end;
+        add_segments(compiled, stretch->end, end, false, &list);
+        if (!stretch->last) {
+            add_segments(compiled, stretch->repeat + 1, stretch->segment, false, &list);
+            if (list.count > 0) {
+                list.steps[list.count - 1].again = compiled->shapes[stretch->repeat].lanes;
+            }
         }
     }
-    path_after(compiled, body_end, path);
-    if (list.count > 0) {
-        if (path->count > 0) {
-            memcpy(list.steps + list.count, path->steps, (size_t)path->count * sizeof *path->steps);
-        }
-        path->steps = list.steps;
-        path->in_loop = list.count;
-        path->count += list.count;
-    }
+    path->loop_count = list.count;
+    path->behind = compiled->path + compiled->path_first[end];
+    path->count = list.count + compiled->path_first[compiled->step->segment_count] - compiled->path_first[end];
 }
 
 // The first step from this one on that concerns the lane; the path's count where there is none.
 static int32_t next_step(const EngineProgram *compiled, const WalkPath *path, int lane, int32_t from) {
-    for (; from < path->in_loop; from++) {
-        if (step_has_lane(&path->steps[from], lane)) {
+    for (; from < path->loop_count; from++) {
+        if (step_has_lane(&path->in_loop[from], lane)) {
             return from;
         }
     }
     const int32_t stride = compiled->path_first[compiled->step->segment_count] + 1;
-    const int32_t ahead = path->behind - path->in_loop;  // of the same steps of the whole program
-    return compiled->path_next[lane * stride + from + ahead] - ahead;
+    const int32_t before = (int32_t)(path->behind - compiled->path) - path->loop_count;
+    return compiled->path_next[lane * stride + before + from] - before;
 }
 
 PathPlace walk_path_find(const EngineProgram *compiled, const WalkPath *path, int lane, int32_t passed) {
     const StepProgram *program = compiled->step;
     for (int32_t i = 0; (i = next_step(compiled, path, lane, i)) < path->count; i++) {
-        const PathStep *step = &path->steps[i];
+        const PathStep *step = walk_path_step(path, i);
         const Segment *segment = &program->segments[step->segment];
         const bool has_lane = step->lanes >> lane & 1;
         if (has_lane && step->rest) {

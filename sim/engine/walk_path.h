@@ -24,13 +24,16 @@ struct PathStep {
 
 enum { PATH_ITERATIONS = 4 };
 
+// Steps in the micro-step loop of the stretch, where there is one, and then an end of the program's path.
 typedef struct WalkPath {
-    const PathStep *steps;
-    PathStep *room;  // for those of a stretch in a micro-step loop; others are an end of the program's path
-    int32_t count;
-    int32_t in_loop;  // how many of them lie in the micro-step loop of the stretch
-    int32_t behind;   // the program's step that comes behind these
+    PathStep *in_loop;
+    const PathStep *behind;
+    int32_t loop_count, count;  // in the loop; of all
 } WalkPath;
+
+static inline const PathStep *walk_path_step(const WalkPath *path, int32_t index) {
+    return index < path->loop_count ? &path->in_loop[index] : &path->behind[index - path->loop_count];
+}
 
 // Lists the path of the whole program, with whose end the path behind any stretch ends.
 void walk_path_compile(EngineProgram *compiled, Arena *arena);

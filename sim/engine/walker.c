@@ -146,9 +146,9 @@ static bool reach_task(Walker *walker, int32_t index, int32_t micro_step, const 
 // Of a task on the path: that of the next iteration, or the first one of a later loop.
 static int32_t micro_step_at(const Walker *walker, int32_t step) {
     const Segment *segments = walker->compiled->step->segments;
-    const PathStep *place = &walker->path.steps[step];
+    const PathStep *place = walk_path_step(&walker->path, step);
     int32_t micro_step = place->micro_loop >= 0 ? segments[place->micro_loop].first : 0;
-    if (step < walker->path.in_loop) {
+    if (step < walker->path.loop_count) {
         const Segment *loop = &segments[walker->stretch.repeat];
         micro_step = walker->micro_step + (place->segment < walker->stretch.segment ? loop->step : 0);
     }
@@ -160,7 +160,7 @@ void walker_pull_early(Walker *walker, int lane, const int32_t *kept) {
     walk_path_make(compiled, &walker->stretch, &walker->path);
     const PathPlace place = walk_path_find(compiled, &walker->path, lane, walker->early[lane]);
     const WalkDistance distance = walker_distance(walker, &walker->path, place);
-    const int32_t layer = walker->path.steps[place.step].layer;
+    const int32_t layer = walk_path_step(&walker->path, place.step)->layer;
     Instance *instance = queue_task(walker, place.task, layer, micro_step_at(walker, place.step), kept);
     instance->issue_ps = walker->host_ps + distance.host_ps + compiled->tasks[place.task].host_ps;
     instance->position = walker->position + distance.tasks;

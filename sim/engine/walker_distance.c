@@ -59,10 +59,11 @@ static void add_stretch(const Walker *walker, WalkDistance *distance) {
 WalkDistance walker_distance(const Walker *walker, const WalkPath *path, PathPlace place) {
     const EngineProgram *compiled = walker->compiled;
     const Segment *segments = compiled->step->segments;
-    const PathStep *last = &path->steps[place.step];
+    const PathStep *last = walk_path_step(path, place.step);
     WalkDistance distance = {0};
     add_stretch(walker, &distance);
-    for (const PathStep *step = path->steps; step < last; step++) {
+    for (int32_t i = 0; i < place.step; i++) {
+        const PathStep *step = walk_path_step(path, i);
         const Segment *segment = &segments[step->segment];
         const bool whole = step->micro_loop >= 0 && step->micro_loop != last->micro_loop;
         const int64_t times = whole ? segments[step->micro_loop].count : 1;
