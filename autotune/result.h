@@ -67,6 +67,7 @@ typedef struct TuneRequest {
     int grad_accum;               // of one plan: 0 = what makes the global batch
     Mesh mesh;                    // of one plan
     int asked[PLAN_FIELD_COUNT];  // a value of each other field of the plan, or TUNE_ANY
+    const char *refusal;          // why no plan has what was asked, whichever else it has; NULL
     bool any_order;               // of the axes over the ranks: searched among those that the target can run
     AxisOrder order;              // where it is not
     const PpOrder *pp_order;      // of pp_schedule file, which is asked for

@@ -19,6 +19,7 @@ Status config_file_read(Cli *cli, const char *path, int argument, ConfigNode *ro
     TRY(import_ask(import, &asked, error));
     TRY(request_of(cli, &asked, &search_defaults, &file->request, error));
     import_compare_model(import, file->request.model_asked, (double)model_parameters(&file->request.model));
+    import_refuse_choices(import, &file->request);
     if (!import->refusal) {
         import_plan_of(import, &file->request, &file->plan);
     }

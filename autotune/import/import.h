@@ -29,6 +29,9 @@ void import_plan(const Import *import, const TrainPlan *usual, TrainPlan *plan);
 // choices: they are left to a search. An error where no world follows.
 Status import_ask(Import *import, Asked *asked, Error *error);
 
+// No plan follows where the target has none with what the file says, whether that has an effect there or not.
+void import_refuse_choices(Import *import, const TuneRequest *request);
+
 // The plan of such an import without refusal under the request that was asked.
 void import_plan_of(const Import *import, const TuneRequest *request, TrainPlan *plan);
 

@@ -74,6 +74,18 @@ Status import_ask(Import *import, Asked *asked, Error *error) {
     return STATUS_OK;
 }
 
+void import_refuse_choices(Import *import, const TuneRequest *request) {
+    for (int i = 0; i < PLAN_FIELD_COUNT && !import->refusal; i++) {
+        const int said = import->said.choice[i];
+        const char *reason = said == IMPORT_UNSAID ? NULL
+                                                   : target_refuses(request->target, &request->model, (PlanFieldId)i,
+                                                                    said, import->arena);
+        if (reason) {
+            import_refuse(import, NULL, "%s", reason);
+        }
+    }
+}
+
 void import_plan_of(const Import *import, const TuneRequest *request, TrainPlan *plan) {
     TrainPlan usual;
     Mesh mesh = mesh_of_one();

@@ -249,6 +249,17 @@ void choose_search(Builder *builder) {
     say_others(builder);
 }
 
+// Of what was said, not of plans: in them what has no effect is as if it was not said.
+void refuse_choices(Builder *builder) {
+    TuneRequest *request = builder->request;
+    for (int i = 0; i < PLAN_FIELD_COUNT && !request->refusal; i++) {
+        const PlanFieldId id = (PlanFieldId)i;
+        const bool said = builder->asked->choices[id] && request->asked[id] != TUNE_ANY;
+        request->refusal =
+            said ? target_refuses(request->target, &request->model, id, request->asked[id], builder->arena) : NULL;
+    }
+}
+
 // Was a choice said that goes with another one, which was not?
 static Status check_alone(Asked *asked, const PlanFieldId *ids, size_t count, const char *why, Error *error) {
     for (size_t i = 0; i < count; i++) {
@@ -292,10 +303,6 @@ Status check_choices(Builder *builder, Error *error) {
     FAIL_IF(asked->choices[PLAN_LORA_RANK] && request->asked[PLAN_LORA_RANK] == 0,
             about(asked, ASKED_CHOICE + PLAN_LORA_RANK, error), STATUS_USAGE,
             "--lora-rank takes a whole number from 1 to %d, not 0", plan_fields[PLAN_LORA_RANK].high);
-    FAIL_IF(request->asked[PLAN_OP_FUSER] > 0 && request->model.experts.count > 0,
-            about(asked, ASKED_CHOICE + PLAN_OP_FUSER, error), STATUS_USAGE,
-            "--op-fuser on is predicted of dense layers alone: Megatron fuses experts too, which %s has",
-            request->model.name);
     return request->model.experts.count > 0
                ? STATUS_OK
                : check_alone(asked, of_experts, COUNT_OF(of_experts),

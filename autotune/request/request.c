@@ -322,9 +322,10 @@ Status request_resolve(Asked *asked, const RequestDefaults *defaults, Arena *are
     choose_search(&builder);
     TRY(check_choices(&builder, error));
     TRY(check_stages(&builder, error));
+    refuse_choices(&builder);
     choose_limits(&builder);
     TRY(choose_objective(&builder, error));
-    if (defaults->single_plan) {
+    if (defaults->single_plan && !request->refusal) {
         say_without_effect(&builder);
     }
     return choose_baseline(&builder, error);

@@ -45,6 +45,7 @@ void choose_batch(Builder *builder);
 void choose_search(Builder *builder);
 void say_without_effect(Builder *builder);
 Status check_choices(Builder *builder, Error *error);
+void refuse_choices(Builder *builder);
 // What was asked about pipelines is what the target has, and says all that it needs.
 Status check_stages(Builder *builder, Error *error);
 

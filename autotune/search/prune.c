@@ -49,6 +49,9 @@ static const char *check_legality(const TuneRequest *request, const TrainPlan *p
                                   Arena *arena) {
     (void)memory;
     const char *reason = NULL;
+    if (request->refusal) {
+        return request->refusal;
+    }
     target_check(request->target, &request->model, plan, arena, &reason);
     reason = reason ? reason : check_formats(request, plan, arena);
     return reason ? reason : check_kernel(request, plan, arena);

@@ -18,16 +18,13 @@ static const char *recipes_text(unsigned recipes, Arena *arena) {
 static const char *refuse_parameters(const Target *target, const ModelSpec *model, const TrainPlan *plan,
                                      Arena *arena) {
     const unsigned recipes = target->fp8_parameters;
-    if (!plan->fp8_parameters) {
-        return NULL;
+    const char *lacks = choice_rule(target, model, plan, PLAN_FP8_PARAMETERS, arena);
+    if (!plan->fp8_parameters || lacks) {
+        return lacks;
     }
-    if (!(recipes & FP8_BIT(plan->fp8_recipe))) {
-        return recipes == 0
-                   ? arena_format(arena, "%s@%s has no fp8_parameters=on: use fp8_parameters off", target->name,
-                                  target->version)
-                   : arena_format(arena, "%s has fp8_parameters=on with fp8_recipe %s, not %s: use one of them",
-                                  target->name, recipes_text(recipes, arena), fp8_recipe_names[plan->fp8_recipe]);
-    }
+    REFUSE_IF(arena, !(recipes & FP8_BIT(plan->fp8_recipe)),
+              "%s has fp8_parameters=on with fp8_recipe %s, not %s: use one of them", target->name,
+              recipes_text(recipes, arena), fp8_recipe_names[plan->fp8_recipe]);
     REFUSE_IF(arena, plan->zero == 0,
               "fp8_parameters=on of %s is of its distributed optimizer, zero=0 has none: use zero 1, or fp8_parameters "
               "off",
@@ -50,14 +47,15 @@ static const char *refuse_parameters(const Target *target, const ModelSpec *mode
 // clamped quick_gelu (gpt_oss_bridge.py). Its unfused activation never asks (transformer/mlp.py).
 static const char *refuse_activation(const Target *target, const ModelSpec *model, const TrainPlan *plan,
                                      Arena *arena) {
-    const bool stores = plan->fp8_activation;
     const bool swiglu = model->mlp == MLP_GATED && model->activation == ACTIVATION_SILU && !model->experts.bias;
-    REFUSE_IF(arena, stores && !target->fp8_activation, "%s@%s has no fp8_activation=on: use fp8_activation off",
-              target->name, target->version);
-    REFUSE_IF(arena, stores && !swiglu,
+    const char *lacks = choice_rule(target, model, plan, PLAN_FP8_ACTIVATION, arena);
+    if (!plan->fp8_activation || lacks) {
+        return lacks;
+    }
+    REFUSE_IF(arena, !swiglu,
               "Storing activation input in FP8 is supported only for SwiGLU, which %s has not: use fp8_activation off",
               model->name);
-    REFUSE_IF(arena, stores && plan->fused != FUSED_FUSED,
+    REFUSE_IF(arena, plan->fused != FUSED_FUSED,
               "fp8_activation=on is of the fused activation: use kernels fused, or fp8_activation off");
     return NULL;
 }

@@ -17,8 +17,6 @@ static const char *those_it_has(const Target *target, const TrainPlan *plan, Are
 // replicas without FSDP have reduced.
 static const char *refuse_in_backward(const Target *target, const TrainPlan *plan, Arena *arena) {
     static const Axis without[] = {AXIS_PP, AXIS_EP};
-    REFUSE_IF(arena, !target->updates_in_backward, "%s@%s has no update_in_backward=on: use update_in_backward off",
-              target->name, target->version);
     for (int i = 0; i < 2; i++) {
         REFUSE_IF(arena, plan->mesh.size[without[i]] > 1,
                   "%s has no update_in_backward=on beside %s=%d: use %s=1, or update_in_backward off", target->name,
@@ -38,8 +36,9 @@ static const char *refuse_in_backward(const Target *target, const TrainPlan *pla
     return NULL;
 }
 
-const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
-    const char *early = plan->update_in_backward ? refuse_in_backward(target, plan, arena) : NULL;
+const char *optimizer_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const char *early = choice_rule(target, model, plan, PLAN_UPDATE_IN_BACKWARD, arena);
+    early = early || !plan->update_in_backward ? early : refuse_in_backward(target, plan, arena);
     if (early) {
         return early;
     }

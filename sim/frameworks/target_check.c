@@ -23,6 +23,10 @@ static int axis_size(const Check *check, Axis axis) {
     return check->plan->mesh.size[axis];
 }
 
+static const char *choice_refused(const Check *check, PlanFieldId id) {
+    return choice_rule(check->target, check->model, check->plan, id, check->arena);
+}
+
 static const char *check_positive(const Check *check) {
     const TrainPlan *plan = check->plan;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
@@ -301,7 +305,7 @@ static const char *check_master(const Check *check) {
 }
 
 static const char *check_optimizer(const Check *check) {
-    return optimizer_rule(check->target, check->plan, check->arena);
+    return optimizer_rule(check->target, check->model, check->plan, check->arena);
 }
 
 static const char *check_operations(const Check *check) {
@@ -341,11 +345,10 @@ static const char *check_reshard(const Check *check) {
 static const char *check_reshard_ranks(const Check *check) {
     const TrainPlan *plan = check->plan;
     const int ranks = plan->reshard_ranks, shards = plan_shard_count(plan);
-    if (!plan_field_matters(plan, PLAN_RESHARD_RANKS)) {
-        return NULL;
+    const char *lacks = choice_refused(check, PLAN_RESHARD_RANKS);
+    if (lacks || !plan_field_matters(plan, PLAN_RESHARD_RANKS)) {
+        return lacks;
     }
-    REFUSE_IF(check->arena, !check->target->reshards_near,
-              "%s keeps no second copy of the parameters (reshard_ranks=%d): use 0", check->target->name, ranks);
     REFUSE_IF(check->arena, plan->offload == OFFLOAD_PARAMETERS,
               "a second copy of parameters that live in the host's memory is not predicted: use reshard_ranks 0");
     // Its groups are of consecutive ranks of the world.
@@ -357,17 +360,11 @@ static const char *check_reshard_ranks(const Check *check) {
 }
 
 static const char *check_reduce_bucket(const Check *check) {
-    const bool has = check->target->runtime.reduce_buffer > 0;
-    return has || check->plan->reduce_bucket == 0 || !plan_field_matters(check->plan, PLAN_REDUCE_BUCKET)
-               ? NULL
-               : arena_format(check->arena, "%s has no size of its own for reductions: use reduce_bucket 0",
-                              check->target->name);
+    return choice_refused(check, PLAN_REDUCE_BUCKET);
 }
 
 static const char *check_overlap(const Check *check) {
-    REFUSE_IF(check->arena, check->plan->tp_overlap && check->target->tp_overlap_exposed <= 0,
-              "%s cannot overlap tp collectives with GEMMs: use tp_overlap off", check->target->name);
-    return NULL;
+    return choice_refused(check, PLAN_TP_OVERLAP);
 }
 
 static const char *check_attention(const Check *check) {

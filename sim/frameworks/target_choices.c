@@ -231,25 +231,45 @@ static bool offers_bucket(const Target *target, const TrainPlan *plan, int value
                           plan_field_matters(plan, PLAN_REDUCE_BUCKET));
 }
 
+// Of experts Megatron's switch fuses all products and the activation (transformer/moe/experts.py,
+// _is_fused_impl_supported), in fp8 or not.
+static const char *refuse_fused_experts(const Target *target, const ModelSpec *model, Arena *arena) {
+    REFUSE_IF(
+        arena, model->experts.count > 0,
+        "op_fuser=on of layers of experts, which %s has, is not predicted, though %s has operations for them: use "
+        "op_fuser off",
+        model->name, target->name);
+    return NULL;
+}
+
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
     size_t member, bytes;               // of a target: not 0 where it has values besides its own; no bytes: no matter
     bool (*has)(const Target *target);  // the same by more than a member; NULL: no matter
     int (*told)(const Target *target, const TrainPlan *plan);
+    // Other values than the usual one are refused: where this member is 0, in these words ("": that it has none) ...
+    size_t needed, needed_bytes;
+    const char *lacks;
+    const char *(*refuse)(const Target *target, const ModelSpec *model, Arena *arena);  // ... or of this model; NULL
 } TargetChoice;
 
 #define HAS(name) .member = offsetof(Target, name), .bytes = sizeof((Target *)0)->name
+#define NEEDS(name, words) .needed = offsetof(Target, name), .needed_bytes = sizeof((Target *)0)->name, .lacks = words
 
 static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_ZERO] = {usual_zero, offers_zero, HAS(zero_stages)},
     [PLAN_RESHARD] = {.offers = offers_reshard},
-    [PLAN_RESHARD_RANKS] = {.offers = offers_near, HAS(reshards_near)},
+    [PLAN_RESHARD_RANKS] = {.offers = offers_near,
+                            HAS(reshards_near),
+                            NEEDS(reshards_near, "keeps no second copy of the parameters")},
     [PLAN_RECOMPUTE] = {.offers = offers_recompute},
     [PLAN_CP_ROTATE] = {usual_rotate, offers_rotate},
     [PLAN_ATTENTION] = {.usual = usual_attention},
     [PLAN_FUSED] = {usual_fused, offers_fused, HAS(compiles)},
-    [PLAN_TP_OVERLAP] = {.offers = offers_tp_overlap, HAS(tp_overlap_exposed)},
+    [PLAN_TP_OVERLAP] = {.offers = offers_tp_overlap,
+                         HAS(tp_overlap_exposed),
+                         NEEDS(tp_overlap_exposed, "cannot overlap tp collectives with GEMMs")},
     [PLAN_MASTER_WEIGHTS] = {.usual = usual_master},
     [PLAN_FP8_RECIPE] = {.usual = usual_fp8},
     [PLAN_PP_SCHEDULE] = {.offers = offers_schedule, .has = has_pipelines},
@@ -260,14 +280,19 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_CUDA_GRAPHS] = {.offers = offers_graphs, HAS(graph_switch), .told = told_graphs},
     [PLAN_PP_SPLIT] = {.offers = offers_split, HAS(splits)},
     [PLAN_SEQUENCE_PARALLEL] = {.offers = offers_sequences, HAS(sp_switch), .told = told_sequences},
-    [PLAN_REDUCE_BUCKET] = {.offers = offers_bucket, .has = has_buckets},
+    [PLAN_REDUCE_BUCKET] = {.offers = offers_bucket,
+                            .has = has_buckets,
+                            NEEDS(runtime.reduce_buffer, "has no size of its own for reductions")},
     [PLAN_PP_GROUP] = {.has = has_groups, .told = told_group},
     [PLAN_LORA_RANK] = {.told = told_rank},
     [PLAN_PP_ROUNDS] = {HAS(pp_rounds), .told = told_rounds},
     [PLAN_P2P_OVERLAP] = {HAS(p2p_switch)},
-    [PLAN_FP8_ACTIVATION] = {HAS(fp8_activation)},
-    [PLAN_OP_FUSER] = {HAS(op_fuser)},
-    [PLAN_QKV_ROPE] = {HAS(qkv_rope)},
+    [PLAN_FP8_ACTIVATION] = {HAS(fp8_activation), NEEDS(fp8_activation, "")},
+    [PLAN_OP_FUSER] = {HAS(op_fuser), NEEDS(op_fuser, ""), .refuse = refuse_fused_experts},
+    [PLAN_QKV_ROPE] = {HAS(qkv_rope), NEEDS(qkv_rope, "")},
+    [PLAN_FP8_PARAMETERS] = {NEEDS(fp8_parameters, "")},
+    [PLAN_UPDATE_IN_BACKWARD] = {NEEDS(updates_in_backward, "")},
+    [PLAN_EP_OVERLAP] = {NEEDS(ep_overlap_exposed, "runs exchanges of experts by themselves")},
     [PLAN_DISPATCH] = {.offers = offers_dispatch, HAS(dispatchers), .told = told_dispatch},
 };
 
@@ -340,11 +365,27 @@ void target_canonical(const Target *target, TrainPlan *plan) {
     }
 }
 
-bool target_has_choice(const Target *target, PlanFieldId id) {
+// Of no bytes: true.
+static bool is_set(const Target *target, size_t member, size_t bytes) {
     static const char zeros[sizeof(double)];
+    return bytes == 0 || memcmp((const char *)target + member, zeros, bytes) != 0;
+}
+
+bool target_has_choice(const Target *target, PlanFieldId id) {
     const TargetChoice *choice = &choices[id];
-    return choice->has ? choice->has(target)
-                       : choice->bytes == 0 || memcmp((const char *)target + choice->member, zeros, choice->bytes) != 0;
+    return choice->has ? choice->has(target) : is_set(target, choice->member, choice->bytes);
+}
+
+const char *target_refuses(const Target *target, const ModelSpec *model, PlanFieldId id, int value, Arena *arena) {
+    const TargetChoice *choice = &choices[id];
+    const int usual = plan_fields[id].usual;
+    if (value == usual || is_set(target, choice->needed, choice->needed_bytes)) {
+        return value != usual && choice->refuse ? choice->refuse(target, model, arena) : NULL;
+    }
+    const char *name = plan_fields[id].name, *without = plan_value_text(id, usual, VALUE_BUFFER);
+    REFUSE_IF(arena, choice->lacks[0], "%s %s: use %s %s", target->name, choice->lacks, name, without);
+    return arena_format(arena, "%s@%s has no %s=%s: use %s %s", target->name, target->version, name,
+                        plan_value_text(id, value, VALUE_BUFFER), name, without);
 }
 
 int target_outdoing(const Target *target, const TrainPlan *plan, PlanFieldId id) {

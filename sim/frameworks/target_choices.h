@@ -29,6 +29,10 @@ bool target_choices_alike(const Target *target, const TrainPlan *a, const TrainP
 // Are there values other than the target's own to choose from, on any plan?
 bool target_has_choice(const Target *target, PlanFieldId id);
 
+// Why no plan of the target for the model has that value: one sentence, arena text; NULL: as far as this tells without
+// the rest of a plan (target_check), some do. Asked too of what was said, of which plans drop what changes nothing.
+const char *target_refuses(const Target *target, const ModelSpec *model, PlanFieldId id, int value, Arena *arena);
+
 // The value that is no slower and needs no more memory than the others which the target offers, whatever else the plan
 // says; PLAN_ANY where there is none.
 int target_outdoing(const Target *target, const TrainPlan *plan, PlanFieldId id);

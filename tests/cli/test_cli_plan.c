@@ -378,10 +378,26 @@ Test(cli_plan, a_format_as_fast_as_the_best_is_called_the_same) {
 Test(cli_plan, fused_operations_of_experts_are_refused) {
     ProgramRun run = CLI("predict", "--mesh", "dp_shard=8,ep=8", "--model", "mixtral-8x7b", "--target", "megatron",
                          "--op-fuser", "on");
-    cr_expect_eq(run.exit_code, 1, "%d", run.exit_code);
-    cr_expect_not_null(strstr(run.err, "--op-fuser on is predicted of dense layers alone: Megatron fuses experts too"),
+    cr_expect_eq(run.exit_code, 2, "%d", run.exit_code);
+    cr_expect_not_null(strstr(run.err, "op_fuser=on of layers of experts, which mixtral-8x7b has, is not predicted"),
                        "%s", run.err);
     program_run_free(&run);
+}
+
+// What a target lacks is refused where it would change nothing too: of bf16, of shapes without tp.
+Test(cli_plan, what_a_target_lacks_is_refused_in_plans_where_it_has_no_effect) {
+    static const struct {
+        const char *option, *reason;
+    } cases[] = {{"--op-fuser", "torchtitan@0.2 has no op_fuser=on: use op_fuser off"},
+                 {"--fp8-parameters", "torchtitan@0.2 has no fp8_parameters=on: use fp8_parameters off"},
+                 {"--qkv-rope", "torchtitan@0.2 has no qkv_rope=on: use qkv_rope off"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ProgramRun run = CLI("predict", "--mesh", "dp_shard=2", "--model", "tiny", "--target", "torchtitan@0.2",
+                             "--cluster", "dgx-h100", cases[i].option, "on");
+        cr_expect_eq(run.exit_code, 2, "%d", run.exit_code);
+        cr_expect_not_null(strstr(run.err, cases[i].reason), "%s", run.err);
+        program_run_free(&run);
+    }
 }
 
 Test(cli_plan, the_least_memory_is_explained_as_what_was_asked_for) {

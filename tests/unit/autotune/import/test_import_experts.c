@@ -139,3 +139,22 @@ Test(import_experts, another_way_of_tokens_to_experts_is_read) {
     cr_assert_eq(import.said.choice[PLAN_DISPATCH], DISPATCH_DEEPEP);
     arena_free(&arena);
 }
+
+// In bf16 too, where a plan drops it, as of dense layers it changes nothing.
+Test(import_experts, fused_operations_of_experts_are_refused) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    ConfigNode *root = NULL;
+    TuneRequest request = {0};
+    const char *text = "model:\n  use_transformer_engine_op_fuser: true\n"
+                       "train: {global_batch_size: 8, micro_batch_size: 1}\n";
+    cr_assert_eq(config_parse(text, "file", SYNTAX_YAML, &arena, &root, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(import_tree(root, "file", "megatron-bridge", &arena, &import, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(model_find("mixtral-8x7b", &arena, &request.model, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(target_find(import.target, &request.target, &error), STATUS_OK, "%s", error.message);
+    import_refuse_choices(&import, &request);
+    cr_assert_not_null(import.refusal);
+    cr_expect_not_null(strstr(import.refusal, "op_fuser=on of layers of experts"), "%s", import.refusal);
+    arena_free(&arena);
+}
