@@ -168,12 +168,13 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
     fputs(")\n", out);
 }
 
+// Causal kernels read no mask (megatron_read_batch.c has what it takes).
 static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
             "TRAINING=(\n"
             "    --micro-batch-size %d --global-batch-size %lld --train-iters 100  # and your learning rate\n"
-            "    --attention-backend %s\n",
+            "    --attention-backend %s --no-create-attention-mask-in-dataloader\n",
             plan->micro_batch, (long long)plan_global_batch(plan),
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
     PRINT_IF(plan->precision != DTYPE_FP32, out, "    --%s\n", plan->precision == DTYPE_FP16 ? "fp16" : "bf16");

@@ -462,37 +462,6 @@ static void lift_arguments(Import *import) {
     }
 }
 
-static void read_world(Import *import) {
-    static const char *const nodes[] = {"launcher.--nnodes", "launcher.--nodes", NULL};
-    static const char *const ranks[] = {"launcher.--nproc_per_node", "launcher.--nproc-per-node", NULL};
-    const ConfigNode *node = NULL, *rank = NULL;
-    for (int i = 0; i < 2; i++) {
-        node = import_at(import, nodes[i]) ? import_at(import, nodes[i]) : node;
-        rank = import_at(import, ranks[i]) ? import_at(import, ranks[i]) : rank;
-    }
-    int64_t count = 1, each = 0;
-    const bool known = rank && rank->kind == NODE_SCALAR && text_parse_int(rank->text, &each) &&
-                       (!node || (node->kind == NODE_SCALAR && text_parse_int(node->text, &count)));
-    if (known && each > 0 && count > 0 && each <= MESH_MAX_WORLD && count <= MESH_MAX_WORLD / each) {
-        import->said.world = (int)(each * count);
-    }
-}
-
-static Status read_batch(Import *import, Error *error) {
-    ImportChoices *said = &import->said;
-    TRY(megatron_int(import, M_MICRO_BATCH, 1, 1 << 20, &said->micro_batch, error));
-    TRY(import_big(import, megatron_key(import, M_BATCH), 1, 1000000000, &said->global_batch, error));
-    TRY(megatron_int(import, M_SEQ, 1, 1 << 24, &said->seq, error));
-    if (!megatron_is_bridge(import)) {
-        said->grad_accum = said->global_batch > 0 ? 0 : 1;
-        FIND_IF(said->global_batch > 0 && import_has(import, "--step-batch-size-schedule"), import, FINDING_REFUSED,
-                "--step-batch-size-schedule", "Cannot specify both --step-batch-size-schedule and --global-batch-size");
-        return STATUS_OK;
-    }
-    TRY(import_int(import, "dataset.seq_length", 1, 1 << 24, &said->seq, error));
-    return STATUS_OK;
-}
-
 static void refuse_other_models(Import *import) {
     static const ImportLeftOut rows[] = {
         {"--hybrid-layer-pattern", NULL, "layers of state spaces, which no model of ndtune has"},
@@ -544,7 +513,7 @@ static Status megatron_read(Import *import, Error *error) {
         TRY(megatron_int(import, M_MTP, 0, plan_fields[PLAN_MTP].high, &import->said.choice[PLAN_MTP], error));
     }
     TRY(megatron_read_stages(import, error));
-    TRY(read_batch(import, error));
+    TRY(megatron_read_batch(import, error));
     TRY(megatron_read_precision(import, error));
     TRY(read_attention(import, error));
     TRY(read_recompute(import, error));
@@ -554,7 +523,6 @@ static Status megatron_read(Import *import, Error *error) {
     TRY(read_loss(import, error));
     TRY(megatron_read_adapters(import, error));
     TRY(read_sizes(import, error));
-    read_world(import);
     import_leave_out(import, bridge ? megatron_bridge_left_out : megatron_left_out);
     if (bridge) {
         const char *base = "the recipe that it is given to";

@@ -29,7 +29,7 @@ PARALLELISM=(
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 4 --train-iters 100  # and your learning rate
-    --attention-backend fused
+    --attention-backend fused --no-create-attention-mask-in-dataloader
     --bf16
     --recompute-granularity full --recompute-method uniform --recompute-num-layers 1
 )

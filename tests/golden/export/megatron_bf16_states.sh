@@ -29,7 +29,7 @@ PARALLELISM=(
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 32 --train-iters 100  # and your learning rate
-    --attention-backend fused
+    --attention-backend fused --no-create-attention-mask-in-dataloader
     --bf16
     --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16
 )

@@ -31,7 +31,7 @@ PARALLELISM=(
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 64 --train-iters 100  # and your learning rate
-    --attention-backend fused
+    --attention-backend fused --no-create-attention-mask-in-dataloader
     --bf16
     --cuda-graph-impl transformer_engine --te-rng-tracker --cuda-graph-modules attn moe_router moe_preprocess
 )

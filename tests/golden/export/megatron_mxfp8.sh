@@ -28,7 +28,7 @@ PARALLELISM=(
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 16 --train-iters 100  # and your learning rate
-    --attention-backend fused
+    --attention-backend fused --no-create-attention-mask-in-dataloader
     --bf16
     --fp8-format hybrid --fp8-recipe mxfp8 --fp8-param-gather --reuse-grad-buf-for-mxfp8-param-ag
 )

@@ -27,7 +27,7 @@ PARALLELISM=(
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 16 --train-iters 100  # and your learning rate
-    --attention-backend fused
+    --attention-backend fused --no-create-attention-mask-in-dataloader
     --bf16
     --fp4-format e2m1 --fp4-recipe nvfp4
 )

@@ -31,7 +31,7 @@ PARALLELISM=(
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 32 --train-iters 100  # and your learning rate
-    --attention-backend fused
+    --attention-backend fused --no-create-attention-mask-in-dataloader
     --bf16
 )
 DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer --tokenizer-model "$TOKENIZER_MODEL")

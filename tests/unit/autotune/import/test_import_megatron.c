@@ -376,3 +376,24 @@ Test(import_megatron, an_optimizer_that_deals_out_whole_layers_is_named_as_not_h
               import.refusal);
     arena_free(&arena);
 }
+
+Test(import_megatron, a_mask_of_the_loader_is_named_where_it_takes_a_gibibyte) {
+    static const struct {
+        const char *text;
+        bool named;
+    } cases[] = {
+        {FLAGS("--seq-length 32768 --micro-batch-size 1"), true},
+        {FLAGS("--seq-length 16384 --micro-batch-size 4"), true},
+        {FLAGS("--seq-length 16384 --micro-batch-size 2"), false},
+        {FLAGS("--seq-length 32768 --micro-batch-size 1 --no-create-attention-mask-in-dataloader"), false},
+        {FLAGS("--seq-length 32768 --micro-batch-size 1 --dataloader-inter-document-masking"), false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        read_in(cases[i].text, SYNTAX_SHELL, 4, &arena, &import);
+        cr_expect_eq(finds(&import, FINDING_UNMODELLED, "a mask of sequence x sequence"), cases[i].named, "%s",
+                     cases[i].text);
+        arena_free(&arena);
+    }
+}
