@@ -415,7 +415,9 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
         Target *own = own_copy(arena, target);
         own->adapters_drop = true;
         own->activation_apart = true;
-        own->upcasts_norms &= !row_skips_upcast(row);
+    }
+    if (row_skips_upcast(row)) {
+        own_copy(arena, target)->upcasts_norms = false;
     }
     if (row_gathers_on_demand(row)) {
         own_copy(arena, target)->runtime.gathers_beside_forward = false;

@@ -38,10 +38,12 @@ bool row_says_liger(const RunRow *row) {
     return row->plan_word[PLAN_LOSS][0] == '\0' && row->compiled_or_fused && strstr(row->compiled_or_fused, "liger");
 }
 
-// Its own preparation of packed weights skips what peft's casts to fp32 (framework_plugin_bnb.py at 876e2ed).
+// Whose own preparation of packed weights skips what peft's casts to fp32: framework_plugin_bnb.py at 876e2ed, and
+// train.py of fsdp_qlora, which replaces linear layers itself (e877dda50).
 bool row_skips_upcast(const RunRow *row) {
-    return row->compiled_or_fused &&
-           strncmp(row->compiled_or_fused, "accelerated-peft", strlen("accelerated-peft")) == 0;
+    const char *kernels = row->compiled_or_fused;
+    return (kernels && strncmp(kernels, "accelerated-peft", strlen("accelerated-peft")) == 0) ||
+           row_cites(row, "fsdp_qlora@");
 }
 
 static bool is_of_bridge(const RunRow *row) {
