@@ -126,6 +126,7 @@ static const TargetField fields[] = {
     NEWER(runtime.blas_workspace_bytes),
     NEWER(runtime.engine_workspace_bytes),
     NEWER(activation_apart),
+    NEWER(stages_recompute_whole),
     NEWER(runtime.messages_stop_host),
     HASHED_AS(runtime.message_sleep_s, "runtime.message_host_s"),
     NEWER(runtime.launches_wait),

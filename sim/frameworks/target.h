@@ -149,14 +149,14 @@ typedef struct Target {
     unsigned splits;         // further values of pp_split it offers: PP_BIT(value)
     bool edges_weigh_one;    // embedding and head count as one layer or none, and all must divide
     bool pp_rounds, offloads_saved;  // a step may run its schedule several times; offload=activations: of kept layers
-    bool ties_stages;                // one table may be embedding and head of two stages, which sum its gradient
-    const char *stages_note, *group_switch;  // why no plan has pipelines; what its files call pp_group; NULL
-    int grad_syncs;                          // available by a switch, besides its own: GRAD_SYNC_BIT(value)
-    const char *grad_sync_note, *loss_note;  // what its own is, and why there is no other; NULL
-    int losses;                              // forms available by a switch, besides its own: LOSS_BIT(value)
-    int losses_by_call;                      // that the user has to ask for: never tried by the search
-    bool logits_held, loss_collects_half;    // of two micro-steps; CHUNKED: not in fp32 is its input's gradient
-    LossForm own_loss;                       // TARGET: whole
+    bool ties_stages, stages_recompute_whole;  // two stages may share a table, and sum its gradient; recompute_whole
+    const char *stages_note, *group_switch;    // why no plan has pipelines; what its files call pp_group; NULL
+    int grad_syncs;                            // available by a switch, besides its own: GRAD_SYNC_BIT(value)
+    const char *grad_sync_note, *loss_note;    // what its own is, and why there is no other; NULL
+    int losses;                                // forms available by a switch, besides its own: LOSS_BIT(value)
+    int losses_by_call;                        // that the user has to ask for: never tried by the search
+    bool logits_held, loss_collects_half;      // of two micro-steps; CHUNKED: not in fp32 is its input's gradient
+    LossForm own_loss;                         // TARGET: whole
     bool loss_remakes_logits;  // backward runs the head a second time, and collects its input's gradient in fp32
     bool loss_regathers;       // CHUNKED: the head's unit is resharded after its norm and after the parts
     int loss_chunks;           // of CHUNKED: parts that a rank's tokens of a micro-step are cut into

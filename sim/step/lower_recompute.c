@@ -190,7 +190,9 @@ static void note_writes(Rematerialiser *maker, const Op *op) {
 
 // A checkpointed layer without early stop, including per-op checkpointing.
 static bool repeats_whole(const Lowering *lowering, Recompute mode) {
-    return lowering->target->recompute_whole && (mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
+    const Target *target = lowering->target;
+    const bool whole = target->recompute_whole || (target->stages_recompute_whole && lowering_has_stages(lowering));
+    return whole && (mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
 }
 
 // Tiled code saves its input after its work, so a recomputed layer stops there, not before.

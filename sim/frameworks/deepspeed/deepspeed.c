@@ -19,7 +19,9 @@ static const TargetVersion deepspeed_0_19 = {
         // 1 in reduce_gradients, after backward.
         SET(serial_stages, 1u << 0 | 1u << 1 | 1u << 2), SET(overlap_stages, 1u << 1 | 1u << 2),
         SET(axes, AXES_DP | AXES_TP | AXES_PP), SET(pp_schedules, PP_BIT(PP_1F1B)),
-        SET(stages_max_zero, 1),          // PipelineEngine asserts it (runtime/pipe/engine.py)
+        SET(stages_max_zero, 1),  // PipelineEngine asserts it (runtime/pipe/engine.py)
+        // PipelineModule.forward checkpoints by CheckpointFunction (runtime/activation_checkpointing/checkpointing.py)
+        SET(stages_recompute_whole, true),
         SET(slices_messages, true),       // pipe_partitioned and grad_partitioned (runtime/pipe/engine.py)
         SET(messages_in_turn, true),      // TrainSchedule's SendActivation, RecvGrad
         SET(splits, PP_BIT(SPLIT_EVEN)),  // partition_method 'uniform', or 'type:regex' of the layers
