@@ -419,6 +419,9 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
     if (row_skips_upcast(row)) {
         own_copy(arena, target)->upcasts_norms = false;
     }
+    if (row_cites(row, "PaddleNLP@")) {
+        take_paddle_nlp(own_copy(arena, target));
+    }
     if (row_gathers_on_demand(row)) {
         own_copy(arena, target)->runtime.gathers_beside_forward = false;
     }
@@ -445,6 +448,11 @@ static void take_settings(Arena *arena, const RunRow *row, const Target **target
     }
     if (row->lora_dropout > 0) {
         own_copy(arena, target)->adapters_drop = true;
+    }
+    if (row_is_atorch(row)) {
+        Target *own = own_copy(arena, target);
+        own->adapters_cast = false;
+        own->recompute_whole |= own->stages_recompute_whole;
     }
     if (row->lora_a2a == 1) {
         own_copy(arena, target)->adapters_exchange = true;

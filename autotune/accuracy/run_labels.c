@@ -46,6 +46,29 @@ bool row_skips_upcast(const RunRow *row) {
            row_cites(row, "fsdp_qlora@");
 }
 
+// What PaddleNLP runs otherwise than Megatron: every projection reduces its own input gradient, and kernels wait
+// (ColumnParallelLinear of Paddle's mp_layers.py, mp_async_allreduce off), over a split vocabulary; silu and product
+// apart (llama/modeling.py of 2023). Its sharding stage 2 reduces gradients in the weights' dtype in every backward,
+// kernels wait again, and what another rank updates is freed (group_sharded_stage2.py; trainer.py: no no_sync).
+void take_paddle_nlp(Target *own) {
+    own->tp_apart = own->tp_splits_head = own->tp_splits_embedding = true;
+    own->tp_reduce_overlaps = false;
+    own->activation_apart = own->gate_kept = true;
+    own->recompute_whole = true;  // RecomputeFunction.backward (fleet/recompute/recompute.py)
+    own->max_zero = 2;
+    own->deferred_reduce = own->gradient_buffer = false;
+    own->serial_stages |= 1u << 2;
+    own->half_sums = true;
+    own->reduce_dtype_bf16 = DTYPE_BF16;
+}
+
+// ATorch's FSDP shows parameters in bf16 (amp_native, auto/model_context.py at a73153087), adapters too, which share a
+// unit (wrap_trainable_outmost): peft's cast of their input to their dtype does nothing. DeepSpeed's pipeline runs its
+// layers with a single stage as well (ds_3d_parallel_optimization.py).
+bool row_is_atorch(const RunRow *row) {
+    return row_cites(row, "dlrover@");
+}
+
 static bool is_of_bridge(const RunRow *row) {
     return row_cites(row, "Megatron-Bridge@");
 }

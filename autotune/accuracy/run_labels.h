@@ -12,6 +12,8 @@ GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
 bool row_says_liger(const RunRow *row);
 bool row_skips_upcast(const RunRow *row);
+bool row_is_atorch(const RunRow *row);
+void take_paddle_nlp(Target *own);
 bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
 bool row_is_paddle(const RunRow *row);          // whatever target it names
