@@ -453,6 +453,7 @@ static void take_settings(Arena *arena, const RunRow *row, const Target **target
         Target *own = own_copy(arena, target);
         own->adapters_cast = false;
         own->recompute_whole |= own->stages_recompute_whole;
+        own->runtime.strided_rotary = true;
     }
     if (row->lora_a2a == 1) {
         own_copy(arena, target)->adapters_exchange = true;

@@ -64,7 +64,7 @@ void take_paddle_nlp(Target *own) {
 
 // ATorch's FSDP shows parameters in bf16 (amp_native, auto/model_context.py at a73153087), adapters too, which share a
 // unit (wrap_trainable_outmost): peft's cast of their input to their dtype does nothing. DeepSpeed's pipeline runs its
-// layers with a single stage as well (ds_3d_parallel_optimization.py).
+// layers with a single stage as well (ds_3d_parallel_optimization.py), transformers' own (LlamaAttentionFA).
 bool row_is_atorch(const RunRow *row) {
     return row_cites(row, "dlrover@");
 }
