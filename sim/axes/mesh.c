@@ -85,7 +85,7 @@ int mesh_group_index(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at)
     int index = 0;
     for (int place = 0; place < AXIS_COUNT; place++) {
         const Axis axis = mesh_axis_at(mesh, place);
-        const int extent = mesh_group_extent(mesh, mask, axis);
+        const int extent = mesh_extent(mesh, axis) > 1 ? mesh_group_extent(mesh, mask, axis) : 1;
         if (extent > 1) {
             index = index * extent + at->at[axis] / mesh_group_step(mesh, mask, axis) % extent;
         }
@@ -97,7 +97,7 @@ int mesh_group_member(const Mesh *mesh, AxisMask mask, const MeshCoordinates *at
     MeshCoordinates member = *at;
     for (int place = AXIS_COUNT - 1; place >= 0; place--) {
         const Axis axis = mesh_axis_at(mesh, place);
-        const int extent = mesh_group_extent(mesh, mask, axis);
+        const int extent = mesh_extent(mesh, axis) > 1 ? mesh_group_extent(mesh, mask, axis) : 1;
         if (extent > 1) {
             const int step = mesh_group_step(mesh, mask, axis);
             member.at[axis] += (index % extent - member.at[axis] / step % extent) * step;

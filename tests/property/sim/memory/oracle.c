@@ -57,9 +57,12 @@ bool oracle_build(Oracle *oracle, const StepProgram *program) {
         add_edges(oracle, i);
     }
     for (int k = 0; k < oracle->count; k++) {
+        const bool *behind = oracle->before[k];
         for (int i = 0; i < k; i++) {
-            for (int j = k + 1; oracle->before[i][k] && j < oracle->count; j++) {
-                oracle->before[i][j] |= oracle->before[k][j];
+            bool *before = oracle->before[i];
+            const int end = before[k] ? oracle->count : 0;
+            for (int j = k + 1; j < end; j++) {
+                before[j] |= behind[j];
             }
         }
     }
