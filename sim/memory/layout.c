@@ -160,10 +160,11 @@ static int64_t choose_offset(Placement *placement, int32_t block, int32_t placed
     return best.offset;
 }
 
-static int64_t place_blocks(Placement *placement) {
+// Up to the limit: as it only grows, what reaches it is no better.
+static int64_t place_blocks(Placement *placement, int64_t limit) {
     const LayoutProblem *problem = placement->problem;
     placement->low = placement->high = 0;
-    for (int32_t i = 0; i < problem->count; i++) {
+    for (int32_t i = 0; i < problem->count && placement->high - placement->low < limit; i++) {
         const int32_t block = placement->ranks[i].block;
         const int64_t offset = choose_offset(placement, block, i);
         const int64_t end = offset + problem->bytes[block];
@@ -197,7 +198,7 @@ int64_t layout_solve(const LayoutProblem *problem, int64_t *offset_bytes, Arena 
     int64_t best = INT64_MAX;
     for (int order = 0; order < ORDER_COUNT; order++) {
         order_blocks(problem, (Order)order, placement.ranks);
-        const int64_t total = place_blocks(&placement);
+        const int64_t total = place_blocks(&placement, best);
         if (total < best) {
             best = total;
             for (int32_t i = 0; i < problem->count; i++) {
