@@ -155,6 +155,27 @@ Test(run_labels, norms_beside_packed_weights_are_in_fp32_unless_a_plugin_prepare
     cr_expect_not(upcasts_with("accelerated-peft-bnb-foak"));
 }
 
+Test(run_labels, fsdp_qlora_prepares_no_norms) {
+    const RunCase run = case_with("ws-4x4090", "accelerate", "date,source_locator",
+                                  "2024-03,AnswerDotAI/fsdp_qlora@e877dda50:benchmarks_03_2024.md");
+    cr_expect_not(run.request.target->upcasts_norms);
+}
+
+Test(run_labels, paddles_second_stage_reduces_in_every_backward) {
+    RunCase run = case_with("dgx-a100-80g", "megatron", "source_locator", "PaddlePaddle/PaddleNLP@03f3eb2a:llm/docs");
+    const Target *target = run.request.target;
+    run.plan.zero = target->max_zero;
+    run.plan.grad_accum = 8;
+    cr_expect_eq(target_plain_sync(&run.plan, target_own_sync(target, &run.plan)), GRAD_SYNC_EACH);
+    cr_expect_eq(target_reduce_overlap(target, &run.plan), REDUCE_OVERLAP_OFF);
+}
+
+Test(run_labels, atorchs_adapters_cast_nothing) {
+    const RunCase run = case_with("dgx-a100-80g", "accelerate", "date,source_locator",
+                                  "2023-11,intelligent-machine-learning/dlrover@a73153087:atorch/examples/llama2");
+    cr_expect_not(run.request.target->adapters_cast);
+}
+
 Test(run_labels, ciscos_weights_arrive_where_they_are_needed) {
     static const char cisco[] = "mlcommons/training_results_v5.1@441d65f44:Cisco/results/hpf_n8/llama31_8b",
                       hpe[] = "mlcommons/training_results_v5.1@441d65f44:HPE/results/HPE-Cray-XD670/llama31_8b";

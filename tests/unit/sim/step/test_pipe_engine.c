@@ -52,6 +52,16 @@ Test(pipe_engine, a_recomputed_layer_runs_to_its_end) {
     cr_expect_eq(tasks_named(&again, "mlp down"), 2 * tasks_named(&kept, "mlp down"));
 }
 
+// Without stages the script checkpoints, not the engine.
+Test(pipe_engine, deepspeeds_own_stages_run_again_to_their_end_too) {
+    const StepProgram stages = with("deepspeed", RECOMPUTE_FULL), kept = with("deepspeed", RECOMPUTE_NONE);
+    cr_expect_gt(tasks_named(&kept, "mlp down"), 0);
+    cr_expect_eq(tasks_named(&stages, "mlp down"), 2 * tasks_named(&kept, "mlp down"));
+    const StepProgram alone = on("dp_shard=2", "deepspeed", RECOMPUTE_FULL);
+    const StepProgram alone_kept = on("dp_shard=2", "deepspeed", RECOMPUTE_NONE);
+    cr_expect_eq(tasks_named(&alone, "mlp down"), tasks_named(&alone_kept, "mlp down"));
+}
+
 Test(pipe_engine, gradients_are_summed_and_reduced_in_the_dtype_of_the_weights) {
     const StepProgram program = with("megatron@bigscience", RECOMPUTE_NONE);
     cr_expect_eq(gradients_of(&program), DTYPE_BF16);
