@@ -225,8 +225,8 @@ static double issue_factor(const Target *target, const TrainPlan *plan, const Ta
     return counted ? 1 : host_factor[plan->fused];
 }
 
-// Issued from Python, in any phase.
-static double issue_s(const Target *target, const TrainPlan *plan, const Task *task) {
+// Operations issued from Python, in any phase.
+static double issued_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     if (task_is_captured(target, plan, task)) {
         return 0;
     }
@@ -238,21 +238,46 @@ static double issue_s(const Target *target, const TrainPlan *plan, const Task *t
     if (has_engine_layers(target, plan)) {
         operations += collective_operations(plan, task, launches) + parameter_operations(target, task);
     }
-    return target->runtime.host_s_per_op * (operations + issued_by_expert(target, task));
+    return operations + issued_by_expert(target, task);
+}
+
+// A call of torch.distributed, on top of the module that makes it, which was timed on one rank: 131 us to gather into a
+// tensor made for it, 122 to scatter, 89 to all-reduce (pytorch issue 138773, of PyTorch 2.4), where an operation takes
+// 13 (sim/SOURCES.md H7).
+static const double call_operations_of[TASK_KIND_COUNT] = {
+    [TASK_ALL_GATHER] = 131.0 / 13, [TASK_REDUCE_SCATTER] = 122.0 / 13, [TASK_ALL_REDUCE] = 89.0 / 13};
+
+static bool is_timed_call(const Target *target, const TrainPlan *plan, const Task *task) {
+    return call_operations_of[task->kind] > 0 && has_engine_layers(target, plan) &&
+           !task_is_captured(target, plan, task) && collective_operations(plan, task, 1) > 0;
+}
+
+// Modules of layers have Python of their own around what they launch. A product of experts was measured as a whole and
+// the way to them counted launch by launch.
+static bool is_of_module(const Target *target, const TrainPlan *plan, const Task *task) {
+    return has_engine_layers(target, plan) && task->part != 0 && task->kind != TASK_GROUPED_GEMM &&
+           !task_is_collective(task) && expert_launches(target, plan, task) == 0 &&
+           !(task->kind == TASK_GEMM && task->part == GRAPHED_ROUTER);
 }
 
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
+    const TargetRuntime *runtime = &target->runtime;
     const bool one_by_one =
         plan->fused == FUSED_EAGER || (target->routes_eagerly && expert_launches(target, plan, task) > 0);
     const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
-    return issue_s(target, plan, task) * (autograd ? autograd_host_factor : 1);
+    if (is_timed_call(target, plan, task)) {
+        return runtime->host_s_per_op * call_operations_of[task->kind];
+    }
+    const bool by_module = runtime->module_s_per_op > 0 && is_of_module(target, plan, task);
+    return (by_module ? runtime->module_s_per_op : runtime->host_s_per_op) * issued_operations(target, plan, task) *
+           (autograd ? autograd_host_factor : 1);
 }
 
 // A target's lost_lead of what the host needs is lost to the device even where the host is ahead on the whole: its lead
 // is used up at every collective and every read-back, and host and device time add in part. A kernel far longer than
-// its launch hides it.
+// its launch hides it. Python between launches is not lost: a host that is ahead has it behind it.
 double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task, double device_s) {
-    const double host_s = issue_s(target, plan, task);
+    const double host_s = target->runtime.host_s_per_op * issued_operations(target, plan, task);
     if (target->runtime.launches_wait) {
         return host_s;
     }
