@@ -235,6 +235,7 @@ Test(fresh_runs, eleven_dense_sources_stay_near_their_first_score) {
 // 33.9 and 70.8.
 Test(fresh_runs, seven_sources_of_small_nodes_stay_near_their_first_score) {
     const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh6.csv", NULL},
+                                                .oom_paths = (const char *const[]){FOLDER "fresh6_oom.csv", NULL},
                                                 .groups_paths = (const char *const[]){FOLDER "fresh6_groups.csv", NULL},
                                                 .effort = EFFORT_ESTIMATE});
     cr_expect_eq(of.runs.count, 68);
@@ -244,4 +245,6 @@ Test(fresh_runs, seven_sources_of_small_nodes_stay_near_their_first_score) {
     check_beats_one_mfu(&of);
     cr_expect_leq(of.memory.median_abs, 0.07, "memory %.3f", of.memory.median_abs);
     cr_expect_geq(of.oom.called_feasible, 60, "%d", of.oom.called_feasible);
+    cr_expect_eq(of.oom.n, 3);
+    cr_expect_geq(of.oom.called_infeasible, 2, "%d", of.oom.called_infeasible);
 }
