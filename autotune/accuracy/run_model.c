@@ -97,7 +97,10 @@ static void set_structure(const RunRow *row, bool plain, ModelSpec *model) {
     } else if (row_is_nemotron(row)) {
         set_nemotron(row, model);
     } else {
-        model_set_family(model, experts ? "mixtral" : plain ? "gpt2" : "llama");
+        model_set_family(model, plain ? "gpt2" : experts ? "mixtral" : "llama");
+        model->qkv_bias &= !experts;  // experts of Megatron's and their layers have none
+        model->out_bias &= !experts;
+        model->mlp_bias &= !experts;
     }
     snprintf(model->name, sizeof model->name, "%s", row->model);
     model->source = "the row's own columns";
@@ -152,7 +155,7 @@ static bool keeps_turns(const RunExperts *given, const ModelSpec *model) {
     return layers == model->layers && given->dense_layers == dense;
 }
 
-static const char *set_experts(Arena *arena, const RunRow *row, bool plain, ModelSpec *model) {
+static const char *set_experts(Arena *arena, const RunRow *row, ModelSpec *model) {
     const RunExperts *given = &row->experts;
     const bool by_turns = model->run_count > 2;
     if (model->experts.sigmoid.groups > 0 && given->count != model->experts.count) {  // groups of another model
@@ -167,9 +170,6 @@ static const char *set_experts(Arena *arena, const RunRow *row, bool plain, Mode
     }
     if (given->active == 0 || given->ffn == 0) {
         return "of topk and moe_ffn of a model with experts some are empty";
-    }
-    if (plain) {
-        return "experts without a gate (mlp gelu) are not in this version";
     }
     if (by_turns && keeps_turns(given, model)) {
         return NULL;
@@ -202,7 +202,7 @@ const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
     set_structure(row, plain, model);
     set_sizes(row, model);
     const char *reason = set_latent(arena, row, model);
-    reason = reason ? reason : set_experts(arena, row, plain, model);
+    reason = reason ? reason : set_experts(arena, row, model);
     if (reason) {
         return reason;
     }

@@ -34,4 +34,5 @@ void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, 
 void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t width);
 void add_clamps(const Lowering *lowering, Op *op, bool backward, int64_t width);
 void weigh_apart(const Lowering *lowering, Op *op);
+void weigh_plain(const Lowering *lowering, Op *op, bool backward);
 void weigh_received(const Lowering *lowering, Op *op, bool backward);

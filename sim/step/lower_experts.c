@@ -17,6 +17,15 @@ static int64_t expert_ffn(const Lowering *lowering) {
     return lowering->model->experts.ffn / lowering_expert_tp(lowering);
 }
 
+static bool is_gated(const Lowering *lowering) {
+    return lowering->model->mlp == MLP_GATED;
+}
+
+// What an expert's first product gives a row: gate and up, or up alone.
+static int64_t up_width(const Lowering *lowering) {
+    return (is_gated(lowering) ? 2 : 1) * expert_ffn(lowering);
+}
+
 // Rows per expert; if all ranks gather the tokens, which token visits which and the weights: 3 bytes per expert.
 static int32_t counted_by(Lowering *lowering, const char *name, int ranks) {
     const int64_t experts = lowering->model->experts.count;
@@ -59,7 +68,7 @@ static ExpertTensors expert_tensors(Lowering *lowering, const Half *half) {
                            .logits = tokens_by(lowering, "router_logits", lowering->model->experts.count),
                            .routing = row_statistics(lowering, "routing", 2 * routed_rows(lowering)),
                            .in = received_by(lowering, "experts_in", d->hidden),
-                           .gate_up = received_by(lowering, "experts_gate_up", 2 * expert_ffn(lowering)),
+                           .gate_up = received_by(lowering, "experts_gate_up", up_width(lowering)),
                            .act = received_by(lowering, "experts_act", expert_ffn(lowering)),
                            .out = out,
                            .back = results_back(lowering, half, out)};
@@ -114,7 +123,7 @@ typedef struct Grouped {
 
 static Grouped grouped_up(const Lowering *lowering) {
     return (Grouped){"experts gate up", "experts gate up dgrad", "experts gate up wgrad", "experts_up",
-                     "experts_up_bias", lowering->dims.hidden,   2 * expert_ffn(lowering)};
+                     "experts_up_bias", lowering->dims.hidden,   up_width(lowering)};
 }
 
 static Grouped grouped_down(const Lowering *lowering) {
@@ -218,9 +227,10 @@ Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *n
     return op;
 }
 
-// What an eager framework keeps for a gated activation: act(gate).
+// What an eager framework keeps for a gated activation: act(gate). Without a gate Megatron keeps what its weights are
+// multiplied with.
 static OpRef kept_values(Lowering *lowering) {
-    return lowering->target->fused_projections
+    return lowering->target->fused_projections && is_gated(lowering)
                ? op_absent()
                : op_whole(lowering, received_by(lowering, "experts_values", expert_ffn(lowering)));
 }
@@ -228,7 +238,7 @@ static OpRef kept_values(Lowering *lowering) {
 static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const char *name) {
     Op *op = add_routed(lowering, section, kind, name);
     op_size(op, received_rows(lowering), expert_ffn(lowering));
-    op->task.stride = 2 * expert_ffn(lowering);
+    op->task.stride = up_width(lowering);
     op->task.inner = 0;
     op->task.activation = lowering->model->activation;
     return op;
@@ -238,7 +248,7 @@ static const StoredInput stored = {"experts_gate_up_fp8", "experts_gate_up_again
                                    "experts gate up from fp8"};
 
 static int64_t stored_elements(const Lowering *lowering) {
-    return received_rows(lowering) * 2 * expert_ffn(lowering);
+    return received_rows(lowering) * up_width(lowering);
 }
 
 static int32_t moved_by(Lowering *lowering, const char *name) {
@@ -298,10 +308,14 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     tokens_to_experts(lowering, tensors, x);
     add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
     lower_stored(lowering, &stored, tensors->gate_up, stored_elements(lowering));
-    Op *op = add_gated(lowering, section, TASK_SWIGLU, "experts swiglu");
+    Op *op = is_gated(lowering) ? add_gated(lowering, section, TASK_SWIGLU, "experts swiglu")
+                                : add_gated(lowering, section, TASK_ACTIVATION, "experts activation");
     add_clamps(lowering, op, false, expert_ffn(lowering));
+    weigh_plain(lowering, op, false);
     op_operand(op, op_whole(lowering, tensors->gate_up), ACCESS_READ);
-    op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
+    if (is_gated(lowering)) {
+        op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
+    }
     op_operand(op, op_whole(lowering, tensors->act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
     told(lowering, op, tensors->come);
@@ -527,7 +541,7 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     const int32_t din = input_gradient(lowering, half);
     const int32_t dout = received_by(lowering, "dexperts_out", hidden);
     const int32_t dact = received_by(lowering, "dexperts_act", expert_ffn(lowering));
-    const int32_t dgate_up = received_by(lowering, "dexperts_gate_up", 2 * expert_ffn(lowering));
+    const int32_t dgate_up = received_by(lowering, "dexperts_gate_up", up_width(lowering));
     const int32_t drouted = received_by(lowering, "dexperts_in", hidden);
     const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
     gradient_to_experts(lowering, tensors, dsum, dweights, dout);
@@ -535,19 +549,25 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     Op *op = add_grouped_backward(lowering, &down, tensors, tensors->act, dact, dout);
     add_expert_biases(lowering, op, true, hidden);
     const int32_t gate_up = lower_stored_backward(lowering, &stored, tensors->gate_up, stored_elements(lowering));
-    op = add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward");
+    op = is_gated(lowering) ? add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward")
+                            : add_gated(lowering, section, TASK_ACTIVATION_BACKWARD, "experts activation backward");
     add_clamps(lowering, op, true, expert_ffn(lowering));
+    weigh_plain(lowering, op, true);
     OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dact), op_whole(lowering, gate_up));
-    op_operand(op, column(lowering, gate_up, expert_ffn(lowering)), ACCESS_READ);
+    if (is_gated(lowering)) {
+        op_operand(op, column(lowering, gate_up, expert_ffn(lowering)), ACCESS_READ);
+    }
     op_operand(op, kept_values(lowering), ACCESS_READ);
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
-    op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
+    if (is_gated(lowering)) {
+        op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
+    }
     told(lowering, op, tensors->come);
     if (dispatch_sums(lowering)) {  // where the weights are separate from the results
         op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors->out), ACCESS_READ);
         op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
     }
-    add_expert_bias(lowering, tensors, "experts_up_bias", dgate_up, 2 * expert_ffn(lowering));
+    add_expert_bias(lowering, tensors, "experts_up_bias", dgate_up, up_width(lowering));
     op = add_grouped_backward(lowering, &up, tensors, tensors->in, drouted, dgate_up);
     op->task.cast_bytes += apart_bytes(lowering, hidden);
     gradient_from_experts(lowering, tensors, drouted, din);

@@ -235,11 +235,16 @@ static void add_mlp_matrices(Lowering *lowering, Unit *unit, int64_t ffn) {
     add_matrix(lowering, unit, mixed_name(lowering, "wdown"), SPLIT_COLS, hidden, ffn);
 }
 
+static int expert_inputs(const Lowering *lowering) {
+    return lowering->model->mlp == MLP_GATED ? 2 : 1;
+}
+
 static void add_expert_bias_up(Lowering *lowering, Unit *unit) {
     const Experts *experts = &lowering->model->experts;
     if (experts->bias) {
-        const int64_t rows = (int64_t)experts->count * 2 * experts->ffn;
-        add_expert_slice(lowering, unit, &(SliceSpec){"experts_up_bias", SPLIT_ROWS, rows, 1, FILL_ZERO, false}, 2);
+        const int each = expert_inputs(lowering);
+        const int64_t rows = (int64_t)experts->count * each * experts->ffn;
+        add_expert_slice(lowering, unit, &(SliceSpec){"experts_up_bias", SPLIT_ROWS, rows, 1, FILL_ZERO, false}, each);
     }
 }
 
@@ -257,8 +262,10 @@ static void add_expert_bias_down(Lowering *lowering, Unit *unit) {
 static void add_expert_matrices(Lowering *lowering, Unit *unit) {
     const ModelSpec *model = lowering->model;
     const Experts *experts = &model->experts;
-    const int64_t up = (int64_t)experts->count * 2 * experts->ffn, down = (int64_t)experts->count * model->hidden;
-    add_expert_slice(lowering, unit, &(SliceSpec){"experts_up", SPLIT_ROWS, up, model->hidden, FILL_NORMAL, false}, 2);
+    const int each = expert_inputs(lowering);
+    const int64_t up = (int64_t)experts->count * each * experts->ffn, down = (int64_t)experts->count * model->hidden;
+    add_expert_slice(lowering, unit, &(SliceSpec){"experts_up", SPLIT_ROWS, up, model->hidden, FILL_NORMAL, false},
+                     each);
     add_expert_slice(lowering, unit, &(SliceSpec){"experts_down", SPLIT_COLS, down, experts->ffn, FILL_NORMAL, false},
                      1);
 }

@@ -68,6 +68,7 @@ static void request_model(const LoweredRequest *request, Arena *arena, ModelSpec
     cr_assert_eq(model_find(request->model ? request->model : "tiny", arena, model, &error), STATUS_OK, "%s",
                  error.message);
     model->tied_embeddings = model->tied_embeddings || request->tied;
+    model->mlp = request->plain ? MLP_PLAIN : model->mlp;
     if (request->layers > 0) {
         model->layers = request->layers;
         model->run_count = 0;  // runs are of all the model's layers

@@ -48,6 +48,7 @@ typedef struct LoweredRequest {
     bool pad_experts;
     int mtp;
     bool tied;
+    bool plain;  // no gate in MLPs and experts
     int layers;  // 0 = the model's
     PpSchedule pp_schedule;
     int virtual_stages;

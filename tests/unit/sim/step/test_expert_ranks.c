@@ -141,6 +141,19 @@ Test(expert_ranks, biases_and_clamps_that_are_no_part_of_a_kernel_move_their_byt
     arena_free(&arena);
 }
 
+Test(expert_ranks, without_a_gate_experts_have_two_matrices_and_are_weighed_apart) {
+    Arena arena = {0};
+    LoweredRequest request = spread;
+    request.target = "megatron";
+    request.plain = true;
+    const StepProgram program = lowered(&arena, request);
+    cr_assert_eq(task_named(&program, "experts gate up")->n, 768);
+    cr_assert_eq(task_named(&program, "experts gate up wgrad")->m, 768);
+    cr_assert_eq(task_named(&program, "experts activation")->cast_bytes, INT64_C(12) * 64 * 8 * 768);
+    cr_assert_eq(task_named(&program, "experts activation backward")->cast_bytes, INT64_C(34) * 64 * 8 * 768);
+    arena_free(&arena);
+}
+
 // A rank sends its own tokens; the busiest one receives more, and its experts work on more.
 Test(expert_ranks, the_busiest_rank_receives_more_than_it_sends) {
     Arena arena = {0};
