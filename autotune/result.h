@@ -141,7 +141,7 @@ typedef struct SearchCounts {
 } SearchCounts;
 
 // What a change that lets something fit leaves as it is: the training and the accelerators, the training, neither.
-typedef enum { CURE_PLAN, CURE_WORLD, CURE_TRAINING } CureKind;
+typedef enum { CURE_PLAN, CURE_WORLD, CURE_TRAINING, CURE_ADAPTERS } CureKind;
 
 // A change of a request under which nothing fits (cures.h), and the best plan with it.
 typedef struct Cure {

@@ -242,7 +242,8 @@ static json_t *fastest_object(const TuneResult *result) {
 }
 
 static json_t *cures_array(const TuneResult *result) {
-    static const char *const kinds[] = {[CURE_PLAN] = "plan", [CURE_WORLD] = "world", [CURE_TRAINING] = "training"};
+    static const char *const kinds[] = {
+        [CURE_PLAN] = "plan", [CURE_WORLD] = "world", [CURE_TRAINING] = "training", [CURE_ADAPTERS] = "training"};
     json_t *cures = json_array();
     for (int i = 0; i < result->cure_count; i++) {
         const Cure *cure = &result->cures[i];

@@ -234,8 +234,10 @@ static void print_answer(const TuneResult *result, int shown, FILE *out) {
     if (*format_training_text(result->request, best, training)) {
         wrap_line(out, 2, "%s", training);
     }
-    if (best->warning_count > 0) {
+    if (best->warning_count == 1) {
         wrap_line(out, 2, "Warning: %s", best->warnings[0]);
+    } else if (best->warning_count > 1) {
+        wrap_line(out, 2, "Warning: %s; %d more: --verbose", best->warnings[0], best->warning_count - 1);
     }
     wrap_line(out, 2, "Evidence: %s", evidence_text(result->request, EVIDENCE_BUFFER));
     print_next(result, out);
@@ -272,14 +274,16 @@ static void print_cures(const TuneResult *result, CureKind from, CureKind to, co
 
 static void print_nothing(const TuneResult *result, FILE *out) {
     print_title(result->request, out);
-    fprintf(out, "\nNo shape can run; --verbose gives the reason of each of the %d\n", result->rejected_count);
+    const int shapes = result->rejected_count;
+    fputs("\nNo shape can run; --verbose gives the reason", out);
+    fprintf(out, shapes > 1 ? " of each of the %d\n" : "\n", shapes);
     if (result->cure_count > 0) {
         wrap_line(out, 0,
                   "What lets one run, by estimate, the nearest first; slower: per accelerator, than if memory "
                   "had no limit.");
     }
     print_cures(result, CURE_PLAN, CURE_WORLD, "The same training:\n", out);
-    print_cures(result, CURE_TRAINING, CURE_TRAINING, "Another training:\n", out);
+    print_cures(result, CURE_TRAINING, CURE_ADAPTERS, "Another training:\n", out);
 }
 
 void table_answer(const TuneResult *result, int rows, FILE *out) {

@@ -165,6 +165,22 @@ static Status offload_and_shrink(Cures *cures, Error *error) {
                     &fits, error);
 }
 
+// Of all parameters only adapters; beside 4 bits where those of bf16 do not fit.
+static Status train_adapters(Cures *cures, Error *error) {
+    static const Finetune less[] = {FINETUNE_LORA, FINETUNE_QLORA};
+    const int asked = cures->asked->asked[PLAN_FINETUNE];
+    bool fits = false;
+    for (int i = 0; i < 2 && !fits; i++) {
+        TuneRequest request = *cures->asked;
+        request.asked[PLAN_FINETUNE] = (int)less[i];
+        if (asked < (int)less[i] && cures->asked->target->finetunes >> less[i] & 1) {
+            TRY(try_cure(cures, &request, CURE_ADAPTERS,
+                         arena_format(cures->arena, "--finetune %s", finetune_names[less[i]]), &fits, error));
+        }
+    }
+    return STATUS_OK;
+}
+
 static bool nearer(const Cure *a, const Cure *b) {
     return a->kind != b->kind ? a->kind < b->kind : a->slower < b->slower;
 }
@@ -192,6 +208,7 @@ Status cures_find(const TuneRequest *asked, Arena *arena, const Cure **list, int
         TRY(offload_and_shrink(&cures, error));
     }
     TRY(add_accelerators(&cures, error));
+    TRY(train_adapters(&cures, error));
     sort_by_nearness(&cures);
     *list = cures.list;
     *count = cures.count;

@@ -4,11 +4,12 @@
 
 #include "autotune/result.h"
 
-enum { CURES_MOST = 7 };
+enum { CURES_MOST = 8 };
 
 // The least change of each kind that lets something fit; the nearest first: what keeps the training and the
-// accelerators, then more accelerators, then what changes the training, each by the speed of an accelerator. With
-// nothing of the first kind two of them together. At most CURES_MOST, in the arena. The request has no slow ranks.
+// accelerators, then more accelerators, then what changes the training, adapters last, each by the speed of an
+// accelerator. With nothing of the first kind two of them together. At most CURES_MOST, in the arena. The request has
+// no slow ranks.
 Status cures_find(const TuneRequest *request, Arena *arena, const Cure **cures, int *count, Error *error);
 
 enum { CURE_BYTES = 256 };

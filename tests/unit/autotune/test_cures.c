@@ -86,6 +86,14 @@ Test(cures, the_host_more_accelerators_and_bf16_state_let_a_model_fit) {
     cr_expect_not_null(named(cures, count, "--master-weights bf16"));
 }
 
+// 141 GB of frozen weights are 9 GB on each of 16; what is trained is another thing, so it comes last.
+Test(cures, adapters_are_the_last_resort) {
+    int count = 0;
+    const Cure *cures = of_too_large(&count);
+    cr_assert_gt(count, 0);
+    cr_expect_str_eq(cures[count - 1].option, "--finetune lora");
+}
+
 Test(cures, what_is_said_to_fit_fits) {
     TuneRequest request = too_large();
     request.world = 32;
@@ -95,6 +103,9 @@ Test(cures, what_is_said_to_fit_fits) {
     cr_expect_gt(entries_of(&request), 0);
     request.asked[PLAN_MASTER_WEIGHTS] = TUNE_ANY;
     request.asked[PLAN_OFFLOAD] = OFFLOAD_PARAMETERS;
+    cr_expect_gt(entries_of(&request), 0);
+    request.asked[PLAN_OFFLOAD] = TUNE_ANY;
+    request.asked[PLAN_FINETUNE] = FINETUNE_LORA;
     cr_expect_gt(entries_of(&request), 0);
 }
 
