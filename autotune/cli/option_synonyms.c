@@ -35,10 +35,28 @@ static const TextSynonym option_synonyms[] = {
     {"compile|torch-compile", "--fused compiled"},
     {"flash-attention", "--attention flash"},
     {"json", "--format json"},
-    {"output", "--out FILE of a config or profile, --html, --csv, or > FILE"},
+    {"quiet|silent", "2> /dev/null: what is not the answer goes to standard error"},
+    {"output|outfile|out-file|save|to", "--out FILE of a config or profile, --html, --csv, or > FILE"},
 };
 
 const char *option_called(const char *name) {
     const char *axis = axis_as_option(name);
     return axis ? axis : text_synonym(name, option_synonyms, sizeof option_synonyms / sizeof option_synonyms[0]);
+}
+
+// Letters that other programs take behind one dash.
+const char *option_of_letter(const char *letter) {
+    static const TextSynonym letters[] = {
+        {"v", "did you mean --version or --verbose?"},
+        {"o", "did you mean --out FILE, of a config or profile? --html FILE, --csv FILE or > FILE write others"},
+        {"n|np|w", "did you mean --world N?"},
+        {"m", "did you mean --model NAME?"},
+        {"c", "did you mean --cluster NAME?"},
+        {"t", "did you mean --target NAME?"},
+        {"f", "did you mean --format table, json or csv?"},
+        {"s", "did you mean --seq N?"},
+        {"b", "did you mean --global-batch N?"},
+        {"q", "2> /dev/null: what is not the answer goes to standard error"},
+    };
+    return text_synonym(letter, letters, sizeof letters / sizeof letters[0]);
 }

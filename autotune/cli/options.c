@@ -400,9 +400,10 @@ static Status parse_word_argument(ParseContext *context, Options *options, int a
         char name[WORD_BYTES];
         snprintf(name, sizeof name, "%s", word + 1);
         refuse(context, at, error, "options start with two dashes, not %s", word);
-        return option_find(name, &id)    ? error_hint(error, "did you mean --%s?", name)
-               : strcmp(word, "-v") == 0 ? error_hint(error, "did you mean --version or --verbose?")
-                                         : STATUS_USAGE;
+        const char *meant = option_of_letter(name);
+        return option_find(name, &id) ? error_hint(error, "did you mean --%s?", name)
+               : meant                ? error_hint(error, "%s", meant)
+                       : error_hint(error, "ndtune help %s lists all options", command_names[context->command]);
     }
     const unsigned takes_words = COMMAND_BIT(COMMAND_MODELS) | COMMAND_BIT(COMMAND_CLUSTERS) |
                                  COMMAND_BIT(COMMAND_RUNS) | COMMAND_BIT(COMMAND_HELP) | COMMAND_BIT(COMMAND_BLAME) |

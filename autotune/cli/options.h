@@ -209,6 +209,7 @@ bool option_find(const char *name, OptionId *id);
 
 // A hint for an option name from another program; NULL where nothing is known.
 const char *option_called(const char *name);
+const char *option_of_letter(const char *letter);  // of what follows a single dash, the whole hint
 
 // The part of a help text or default for one command: "10; validate: 3" is "3" for validate, "10" for others.
 char *option_words_of(const char *text, CommandId command, char *out, size_t bytes);

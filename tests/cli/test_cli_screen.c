@@ -106,3 +106,13 @@ Test(cli_screen, five_requests_print_what_is_committed) {
         program_run_free(&run);
     }
 }
+
+// Longer sequences than the model was made for, in memory without a margin.
+Test(cli_screen, of_several_warnings_one_stands_with_the_count_of_the_others) {
+    ProgramRun run =
+        CLI("--world", "8", "--model", "7b", "--seq", "8k", "--memory-limit", "70G", "--effort", "estimate");
+    const char *warning = strstr(run.out, "Warning: ");
+    cr_assert_not_null(warning, "%s", run.out);
+    cr_expect_not_null(strstr(warning, "; 1 more: --verbose"), "%s", run.out);
+    program_run_free(&run);
+}
