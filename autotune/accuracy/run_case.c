@@ -547,6 +547,23 @@ static double recorded_bytes(const RunCase *run) {
     return 2 * of_half * layers * tokens * (double)run->request.model.hidden * dtype_bytes(plan_activation_dtype(plan));
 }
 
+// What the code that it ran did, and what it was told.
+static void label_target(Arena *arena, RunCase *run) {
+    const RunRow *row = run->row;
+    const Target **target = &run->request.target;
+    take_graphs(arena, row, target);
+    *target = target_on_cluster(*target, &run->request.cluster, arena);
+    keep_vocabulary(arena, run);
+    gather_in_fp8(arena, row, target);
+    launch_experts_at_once(arena, row, target);
+    take_experts_of_date(arena, row, target);
+    take_plain_trace(arena, row, target);
+    take_attention_precision(arena, row, target);
+    take_code_of_first_run(arena, row, target);
+    take_kernels_of_source(arena, row, target);
+    take_settings(arena, row, target);
+}
+
 void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     *run = (RunCase){.row = row, .computed = is_computed(row)};
     const char *reason = row->usable != 1     ? "marked as not usable"
@@ -555,17 +572,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     reason = reason ? reason : find_target(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {
-        take_graphs(mapper->arena, row, &run->request.target);
-        run->request.target = target_on_cluster(run->request.target, &run->request.cluster, mapper->arena);
-        keep_vocabulary(mapper->arena, run);
-        gather_in_fp8(mapper->arena, row, &run->request.target);
-        launch_experts_at_once(mapper->arena, row, &run->request.target);
-        take_experts_of_date(mapper->arena, row, &run->request.target);
-        take_plain_trace(mapper->arena, row, &run->request.target);
-        take_attention_precision(mapper->arena, row, &run->request.target);
-        take_code_of_first_run(mapper->arena, row, &run->request.target);
-        take_kernels_of_source(mapper->arena, row, &run->request.target);
-        take_settings(mapper->arena, row, &run->request.target);
+        label_target(mapper->arena, run);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);

@@ -77,44 +77,19 @@ static void print_program(void) {
            "4 internal.\n");
 }
 
-Status cmd_help(Cli *cli, Error *error) {
-    const bool named_command = cli->argc > 1 && cli->argv[1][0] != '-';
-    if (cli->command != COMMAND_HELP) {  // ndtune plan --help, ndtune --help
-        if (named_command) {
-            print_command(cli->command);
-        } else {
-            print_program();
-        }
-        return STATUS_OK;
-    }
-    if (cli_given(cli, OPTION_MAN)) {
-        return manual_page(stdout, NDTUNE_VERSION, error);
-    }
-    if (cli_given(cli, OPTION_MARKDOWN)) {
-        return option_markdown(stdout, error);
-    }
-    if (cli_given(cli, OPTION_COMPLETION)) {
-        return completion_script((int)cli_value(cli, OPTION_COMPLETION)->integer, stdout, error);
-    }
-    if (cli->options.word_count == 0) {
-        print_program();
-        return STATUS_OK;
-    }
-    const char *word = cli->options.words[0];
-    const int command = text_index(command_names, COMMAND_COUNT, word);
-    if (command >= 0) {
-        print_command((CommandId)command);
-        return STATUS_OK;
-    }
+static bool print_topic(const char *name) {
     int count = 0;
     const Topic *table = topics(&count);
-    const Topic *topic = TEXT_FIND(table, count, name, word);
+    const Topic *topic = TEXT_FIND(table, count, name, name);
     if (topic) {
         printf("%s\n\n", topic->title);
         topic_write(topic, write_plain, stdout);
-        return STATUS_OK;
     }
-    cli->blame = cli->options.word_argument[0];
+    return topic != NULL;
+}
+
+// What a word that names nothing may mean.
+static Status refuse_word(const char *word, Error *error) {
     static const TextSynonym others[] = {
         {"slurm", "ndtune export --as sbatch writes a Slurm script; ndtune help logs reads what it wrote"},
         {"oom", "ndtune help memory"},
@@ -132,4 +107,39 @@ Status cmd_help(Cli *cli, Error *error) {
     }
     const char *nearest = text_nearest(word, command_names, COMMAND_COUNT);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : STATUS_USAGE;
+}
+
+static Status help_on(Cli *cli, const char *word, Error *error) {
+    const int command = text_index(command_names, COMMAND_COUNT, word);
+    if (command >= 0) {
+        print_command((CommandId)command);
+        return STATUS_OK;
+    }
+    if (print_topic(word)) {
+        return STATUS_OK;
+    }
+    cli->blame = cli->options.word_argument[0];
+    return refuse_word(word, error);
+}
+
+Status cmd_help(Cli *cli, Error *error) {
+    const bool named_command = cli->argc > 1 && cli->argv[1][0] != '-';
+    if (cli->command != COMMAND_HELP && named_command) {  // ndtune plan --help
+        print_command(cli->command);
+        return STATUS_OK;
+    }
+    if (cli->command == COMMAND_HELP && cli_given(cli, OPTION_MAN)) {
+        return manual_page(stdout, NDTUNE_VERSION, error);
+    }
+    if (cli->command == COMMAND_HELP && cli_given(cli, OPTION_MARKDOWN)) {
+        return option_markdown(stdout, error);
+    }
+    if (cli->command == COMMAND_HELP && cli_given(cli, OPTION_COMPLETION)) {
+        return completion_script((int)cli_value(cli, OPTION_COMPLETION)->integer, stdout, error);
+    }
+    if (cli->command != COMMAND_HELP || cli->options.word_count == 0) {
+        print_program();
+        return STATUS_OK;
+    }
+    return help_on(cli, cli->options.words[0], error);
 }

@@ -87,6 +87,19 @@ static void settle_stages(Import *import) {
     }
 }
 
+// Of its batch, or of its axes, but for the one that takes the rest.
+static void assume_world(Import *import, int64_t product, bool has_rest) {
+    ImportChoices *said = &import->said;
+    const int64_t found = has_rest ? world_of_batch(said) : product;
+    said->world = found > 0 && found <= MESH_MAX_WORLD ? (int)found : 0;
+    FIND_IF(said->world > 0 && has_rest && said->round_steps > 0 && said->grad_accum == 0, import, FINDING_ASSUMED,
+            NULL,
+            "neither the file nor --world says how many ranks train: %d are assumed, on which one schedule "
+            "of %d micro-batches of %d on each data rank is the global batch of %lld; fewer ranks run "
+            "several schedules a step",
+            said->world, said->round_steps, said->micro_batch, (long long)said->global_batch);
+}
+
 static void settle_mesh(Import *import) {
     ImportChoices *said = &import->said;
     int64_t product = 1;
@@ -105,14 +118,7 @@ static void settle_mesh(Import *import) {
         return;
     }
     if (said->world == 0) {
-        const int64_t found = rest < 0 ? product : world_of_batch(said);
-        said->world = found > 0 && found <= MESH_MAX_WORLD ? (int)found : 0;
-        FIND_IF(said->world > 0 && rest >= 0 && said->round_steps > 0 && said->grad_accum == 0, import, FINDING_ASSUMED,
-                NULL,
-                "neither the file nor --world says how many ranks train: %d are assumed, on which one schedule "
-                "of %d micro-batches of %d on each data rank is the global batch of %lld; fewer ranks run "
-                "several schedules a step",
-                said->world, said->round_steps, said->micro_batch, (long long)said->global_batch);
+        assume_world(import, product, rest >= 0);
     }
     if (said->world == 0) {
         refuse(import, "neither the file nor --world says how many ranks train");

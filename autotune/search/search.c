@@ -1,4 +1,4 @@
-// The search in order: enumerate, screen (search_screen.c), order (search_order.c), settle (search_settle.c), rank.
+// The search in order: enumerate, screen (search_waves.c), order (search_order.c), settle (search_settle.c), rank.
 // Every candidate is screened with the closed form (within about 3 % of the engine where nothing contends); the
 // promising ones are simulated, but fewer pipelines (search_pipelines.c). Worlds with more than 200 shapes keep the
 // closed form's times below that rank, unless ranks or links are slow: how many wait for them only the engine knows, so

@@ -152,7 +152,8 @@ void search_near_forget(Search *search);
 // ---- the parts of every search
 
 // Prunes and estimates every candidate.
-Status search_screen(Search *search, Error *error);
+Status search_screen(Search *search, Error *error);                                               // search_waves.c
+Status search_screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error);  // search_screen.c
 
 // Why a shape is not screened: a shorter ring is far slower; or NULL. For a wave that is screened before the next.
 const char *search_ring_outdone(const Search *search, SearchWorker *worker, int shape);

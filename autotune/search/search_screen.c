@@ -1,6 +1,5 @@
-// Screening: every candidate is pruned or estimated with the closed form. Threads take shapes by their (tp, cp), the
-// part of a plan that the memoised pieces of the estimate are keyed by, so nothing is computed twice and every estimate
-// uses the same pieces regardless of the number of threads.
+// Screening a shape: every candidate is pruned or estimated with the closed form. In which order shapes are taken:
+// search_waves.c.
 
 #include <math.h>
 
@@ -372,8 +371,7 @@ static double least_bytes(const Search *search, const ChoiceSlot *slot, int micr
 }
 
 // The slot of a smaller micro-batch because of which the candidate is known to be too large; NULL = it is not.
-static ChoiceSlot *outgrown(const Search *search, SearchWorker *worker, ByChoices *by,
-                                   const Candidate *candidate) {
+static ChoiceSlot *outgrown(const Search *search, SearchWorker *worker, ByChoices *by, const Candidate *candidate) {
     const PlanKey choices = choices_of(&candidate->plan);
     ChoiceSlot *slot = choice_slot(&worker->arena, by, &choices);
     if (slot->candidate || accumulation_of(&candidate->plan) != FEW_MICRO_STEPS) {
@@ -387,187 +385,85 @@ static ChoiceSlot *outgrown(const Search *search, SearchWorker *worker, ByChoice
                : NULL;
 }
 
+typedef struct ShapeScreen {
+    const char *outdone;  // by another shape, why; NULL
+    ByChoices too_large;  // the smallest micro-batch that was too large for memory
+    ByChoices far, spending[SPENDERS];
+} ShapeScreen;
+
+// By what a plan says alone.
+static bool is_ruled_out(const Search *search, SearchWorker *worker, const ShapeScreen *screen, Candidate *candidate) {
+    const PruneRule *rule = prune(search->request, &candidate->plan, NULL, &worker->arena, &candidate->reason);
+    candidate->rule = rule ? rule->name : NULL;
+    if (rule) {
+        worker->counts.pruned++;
+    } else if (screen->outdone) {
+        reject(worker, candidate, search->near && !search->who ? RULE_BEHIND : "rings", screen->outdone);
+    } else if (!search_can_be_had(search, &candidate->plan)) {
+        reject(worker, candidate, SEARCH_NOT_HAD, "who asks cannot have it");
+    }
+    return candidate->rule != NULL;
+}
+
+// By what came of the shape's candidates before it.
+static Status find_spared_or_larger(const Search *search, SearchWorker *worker, ShapeScreen *screen,
+                                    Candidate *candidate, const PlanKey *choices, Error *error) {
+    const Spender *spender;
+    TRY(find_spared(search, worker, screen->spending, candidate, choices, &spender, error));
+    if (spender) {
+        reject(worker, candidate, spender->rule, spender->reason);
+        return STATUS_OK;
+    }
+    ChoiceSlot *smaller = outgrown(search, worker, &screen->far, candidate);
+    if (smaller) {
+        reject_larger(worker, candidate, smaller, " with recompute full, reshard always");
+        return STATUS_OK;
+    }
+    smaller = outgrown(search, worker, &screen->too_large, candidate);
+    if (smaller) {
+        reject_larger(worker, candidate, smaller, "");
+    }
+    return STATUS_OK;
+}
+
+static Status screen_candidate(const Search *search, SearchWorker *worker, ShapeScreen *screen, Candidate *candidate,
+                               Error *error) {
+    candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
+    if (is_ruled_out(search, worker, screen, candidate)) {
+        return STATUS_OK;
+    }
+    const PlanKey choices = choices_of(&candidate->plan);
+    TRY(find_spared_or_larger(search, worker, screen, candidate, &choices, error));
+    if (candidate->rule) {
+        return STATUS_OK;
+    }
+    if (candidate->state != CANDIDATE_ESTIMATED && !is_too_large(search, candidate)) {
+        TRY(estimate_candidate(search, worker, candidate, error));
+    }
+    if (is_too_large(search, candidate)) {
+        reject_too_large(search, worker, candidate);
+    }
+    ChoiceSlot *own = choice_slot(&worker->arena, &screen->too_large, &choices);
+    const bool fits = search_seems_to_fit(search, candidate) || !search_takes(search->request, SHORTCUT_SMALLER);
+    if (!fits) {
+        own->candidate = candidate;
+    } else if (candidate->reserved_bytes > 0) {  // else passed over without a look at its bytes
+        own->fits = candidate;
+    }
+    return STATUS_OK;
+}
+
 // Micro-batches of a shape come in rising order, so what follows one that is too large is not even estimated.
-static Status screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
-    ByChoices too_large = by_choices_but(0);  // the smallest micro-batch that was too large for memory
-    ByChoices far = by_choices_but(THRIFT), spending[SPENDERS];
-    begin_spending(spending);
-    const char *outdone = search_ring_outdone(search, worker, shape);
-    if (!outdone) {
-        TRY(screen_thriftiest(search, worker, shape, &far, error));
+Status search_screen_shape(const Search *search, SearchWorker *worker, int shape, Error *error) {
+    ShapeScreen screen = {.outdone = search_ring_outdone(search, worker, shape),
+                          .too_large = by_choices_but(0),
+                          .far = by_choices_but(THRIFT)};
+    begin_spending(screen.spending);
+    if (!screen.outdone) {
+        TRY(screen_thriftiest(search, worker, shape, &screen.far, error));
     }
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
-        Candidate *candidate = &search->space.candidates[i];
-        candidate->content_hash = predictor_content_hash(&worker->predictor, &candidate->plan);
-        candidate->rule = NULL;
-        const PruneRule *rule = prune(search->request, &candidate->plan, NULL, &worker->arena, &candidate->reason);
-        if (rule) {
-            candidate->rule = rule->name;
-            worker->counts.pruned++;
-            continue;
-        }
-        if (outdone) {
-            reject(worker, candidate, search->near && !search->who ? RULE_BEHIND : "rings", outdone);
-            continue;
-        }
-        if (!search_can_be_had(search, &candidate->plan)) {
-            reject(worker, candidate, SEARCH_NOT_HAD, "who asks cannot have it");
-            continue;
-        }
-        const PlanKey choices = choices_of(&candidate->plan);
-        const Spender *spender;
-        TRY(find_spared(search, worker, spending, candidate, &choices, &spender, error));
-        if (spender) {
-            reject(worker, candidate, spender->rule, spender->reason);
-            continue;
-        }
-        ChoiceSlot *smaller = outgrown(search, worker, &far, candidate);
-        if (smaller) {
-            reject_larger(worker, candidate, smaller, " with recompute full, reshard always");
-            continue;
-        }
-        smaller = outgrown(search, worker, &too_large, candidate);
-        if (smaller) {
-            reject_larger(worker, candidate, smaller, "");
-            continue;
-        }
-        if (candidate->state != CANDIDATE_ESTIMATED && !is_too_large(search, candidate)) {
-            TRY(estimate_candidate(search, worker, candidate, error));
-        }
-        if (is_too_large(search, candidate)) {
-            reject_too_large(search, worker, candidate);
-        }
-        ChoiceSlot *own = choice_slot(&worker->arena, &too_large, &choices);
-        const bool fits = search_seems_to_fit(search, candidate) || !search_takes(search->request, SHORTCUT_SMALLER);
-        if (!fits) {
-            own->candidate = candidate;
-        } else if (candidate->reserved_bytes > 0) {  // else passed over without a look at its bytes
-            own->fits = candidate;
-        }
+        TRY(screen_candidate(search, worker, &screen, &search->space.candidates[i], error));
     }
-    return outdone ? STATUS_OK : search_partial_shape(search, worker, shape, error);
-}
-
-// Shapes of equal (tp, cp), one after another; the pieces of a wave (search_rings.c) too.
-typedef struct ScreenPieces {
-    Search *search;
-    int *shapes;       // in the order of their pieces
-    int *first;        // into shapes; count + 1 entries
-    int count, begin;  // of what is done: its first one
-    Status (*do_shape)(const Search *search, SearchWorker *worker, int shape, Error *error);
-    const char *label;
-} ScreenPieces;
-
-static bool same_inner(const Mesh *a, const Mesh *b) {
-    return a->size[AXIS_TP] == b->size[AXIS_TP] && a->size[AXIS_CP] == b->size[AXIS_CP] &&
-           a->size[AXIS_SP] == b->size[AXIS_SP] && a->size[AXIS_EP] == b->size[AXIS_EP];
-}
-
-static void cut_wave(ScreenPieces *pieces, int wave, int foremost, bool *taken) {
-    const Space *space = &pieces->search->space;
-    int placed = pieces->first[pieces->count];
-    for (int at = foremost < 0 ? 0 : -1; at < space->mesh_count; at++) {
-        const int shape = at < 0 ? foremost : at;
-        if (taken[shape] || search_ring_wave(&space->meshes[shape]) != wave) {
-            continue;
-        }
-        pieces->shapes[placed++] = shape;
-        taken[shape] = true;
-        for (int other = 0; other < space->mesh_count; other++) {
-            if (!taken[other] && same_inner(&space->meshes[shape], &space->meshes[other])) {
-                taken[other] = true;
-                pieces->shapes[placed++] = other;
-            }
-        }
-        pieces->first[++pieces->count] = placed;
-    }
-}
-
-static Status do_piece(void *context, int worker, int index, Error *error) {
-    const ScreenPieces *pieces = context;
-    Search *search = pieces->search;
-    const int piece = pieces->begin + index;
-    for (int i = pieces->first[piece]; i < pieces->first[piece + 1]; i++) {
-        TRY(pieces->do_shape(search, &search->workers[worker], pieces->shapes[i], error));
-    }
-    return STATUS_OK;
-}
-
-static Status do_pieces(ScreenPieces *pieces, Error *error) {
-    const Search *search = pieces->search;
-    const int workers = search->near ? 1 : search->worker_count;
-    const ParallelWork work = {workers,      pieces->count - pieces->begin, do_piece, pieces, search->progress,
-                               pieces->label};
-    return parallel_run(&work, error);
-}
-
-static void find_best_estimate(Search *search) {
-    search->best_estimate = 0;
-    for (int room = 1; room >= 0 && search->best_estimate == 0; room--) {
-        for (int i = 0; i < search->worker_count; i++) {
-            search->best_estimate = fmax(search->best_estimate, search->workers[i].best_tokens_per_s[room]);
-        }
-    }
-}
-
-static void find_shapes(Search *search) {
-    const Space *space = &search->space;
-    search->first_of_shape = ARENA_ARRAY(search->arena, int, space->mesh_count + 1);
-    for (int i = space->candidate_count - 1; i >= 0; i--) {
-        search->first_of_shape[space->candidates[i].shape] = i;
-    }
-    search->first_of_shape[space->mesh_count] = space->candidate_count;
-}
-
-static Status screen_waves(Search *search, ScreenPieces *pieces, Error *error) {
-    const int shapes = search->space.mesh_count;
-    bool *taken = ARENA_ARRAY(search->arena, bool, shapes);
-    int foremost;
-    TRY(search_probe(search, &search->workers[0], &foremost, error));
-    for (int wave = 0; pieces->first[pieces->count] < shapes; wave++) {
-        pieces->begin = pieces->count;
-        cut_wave(pieces, wave, foremost, taken);
-        TRY(do_pieces(pieces, error));
-        for (int i = pieces->first[pieces->begin]; i < pieces->first[pieces->count]; i++) {
-            search_note_ring(search, pieces->shapes[i]);
-        }
-        find_best_estimate(search);
-    }
-    return STATUS_OK;
-}
-
-// What is tried in screened shapes in addition to their candidates.
-static Status screen_more(Search *search, ScreenPieces *pieces, Error *error) {
-    static const struct {
-        bool (*tries)(const TuneRequest *request);
-        Status (*do_shape)(const Search *search, SearchWorker *worker, int shape, Error *error);
-        const char *label;
-    } passes[] = {{search_tries_modules, search_modules_shape, "recomputing modules"},
-                  {search_tries_cuts, search_cuts_shape, "cutting experts"}};
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
-        if (passes[i].tries(search->request)) {
-            pieces->begin = 0;
-            pieces->do_shape = passes[i].do_shape;
-            pieces->label = passes[i].label;
-            TRY(do_pieces(pieces, error));
-            find_best_estimate(search);
-        }
-    }
-    return STATUS_OK;
-}
-
-Status search_screen(Search *search, Error *error) {
-    const int shapes = search->space.mesh_count;
-    find_shapes(search);
-    search->partial = ARENA_UNCLEARED(search->arena, PartialPlan, PARTIAL_PER_SHAPE * shapes);
-    search->partial_count = ARENA_ARRAY(search->arena, int, shapes);
-    ScreenPieces pieces = {.search = search,
-                           .shapes = ARENA_ARRAY(search->arena, int, shapes),
-                           .first = ARENA_ARRAY(search->arena, int, shapes + 1),
-                           .do_shape = screen_shape,
-                           .label = "screening shapes"};
-    TRY(screen_waves(search, &pieces, error));
-    TRY(screen_more(search, &pieces, error));
-    search_partial_join(search);
-    return STATUS_OK;
+    return screen.outdone ? STATUS_OK : search_partial_shape(search, worker, shape, error);
 }

@@ -105,6 +105,29 @@ static bool heads_fit(const ModelSpec *model) {
            value <= HEAD_DIM_MOST;
 }
 
+static const char *adapters_refusal(const TrainPlan *plan, const Target *target, const char *device, Arena *arena) {
+    if (!plan_has_adapters(plan)) {
+        return NULL;
+    }
+    if (!target->adapter_units) {
+        return arena_format(arena,
+                            "the executor runs adapters of its own program only, not as %s has them: use target "
+                            "ndtune",
+                            target->name);
+    }
+    return on_gpu(device) ? "the executor runs adapters on processors: its cuda kernels of norms make the gradients of "
+                            "frozen weights too; use device cpu"
+                          : NULL;
+}
+
+static const char *heads_refusal(const ModelSpec *model, Arena *arena) {
+    const char *values = model->latent.value > 0 ? arena_format(arena, " and values of %d", model->latent.value) : "";
+    return heads_fit(model)
+               ? NULL
+               : arena_format(arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d%s",
+                              HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim, values);
+}
+
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {
     const char *reason = NULL;
@@ -119,18 +142,9 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     reason = experts_refusal(model, plan, target, arena);
     reason = reason ? reason : caps_refusal(model, device, arena);
     reason = reason ? reason : scale_refusal(model, arena);
+    reason = reason ? reason : adapters_refusal(plan, target, device, arena);
     if (reason) {
         return reason;
-    }
-    if (plan_has_adapters(plan) && !target->adapter_units) {
-        return arena_format(arena,
-                            "the executor runs adapters of its own program only, not as %s has them: use target "
-                            "ndtune",
-                            target->name);
-    }
-    if (plan_has_adapters(plan) && on_gpu(device)) {
-        return "the executor runs adapters on processors: its cuda kernels of norms make the gradients of frozen "
-               "weights too; use device cpu";
     }
     if (plan->attention == ATTENTION_EAGER) {
         return "the executor never stores attention's probabilities, which attention eager does: use attention flash";
@@ -138,11 +152,9 @@ const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Targ
     if (plan->tp_overlap) {
         return "the executor does not run tp collectives beside the GEMMs that they feed: use tp_overlap off";
     }
-    if (!heads_fit(model)) {
-        return arena_format(arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d%s",
-                            HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim,
-                            model->latent.value > 0 ? arena_format(arena, " and values of %d", model->latent.value)
-                                                    : "");
+    reason = heads_refusal(model, arena);
+    if (reason) {
+        return reason;
     }
     if (plan_has_stages(plan) && plan->pp_schedule == PP_DUALPIPEV) {
         return "the executor does not run forward of one chunk beside backward of another, as dualpipev does: use "

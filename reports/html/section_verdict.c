@@ -217,6 +217,26 @@ static void write_nothing(const TuneResult *result, FILE *out) {
     fputs("<a href=\"#rejected\">All reasons</a>.</p>\n", out);
 }
 
+static void write_choices(const HtmlReport *report, const TrainPlan *plan, FILE *out) {
+    char choices[FORMAT_BYTES];
+    fputs("<p class=\"choices\">", out);
+    markup_format(out, "with micro-batch %d, accumulation %d, recompute %s", plan->micro_batch, plan->grad_accum,
+                  plan_recompute_text(plan, RECOMPUTE_BUFFER));
+    if (plan->zero == 3) {
+        markup_format(out, ", reshard %s", reshard_names[plan->reshard]);
+    }
+    if (plan->mesh.size[AXIS_CP] > 1) {
+        markup_format(out, ", cp rotation %s", cp_rotate_names[plan->cp_rotate]);
+    }
+    if (format_choices(report->result->request->target, plan, choices)[0]) {
+        markup_format(out, ", %s", choices);
+    }
+    markup_format(out, ", sequences of %d tokens, %s; a step is a global batch of %lld sequences (%s tokens)",
+                  plan->seq, dtype_name(plan->precision), (long long)plan_global_batch(plan),
+                  text_count(UNIT_BUFFER, (double)plan_tokens_per_step(plan)));
+    fputs("</p>\n", out);
+}
+
 void section_verdict(const HtmlReport *report, FILE *out) {
     const TuneResult *result = report->result;
     const Prediction *best = report_best(report);
@@ -237,23 +257,8 @@ void section_verdict(const HtmlReport *report, FILE *out) {
             : report->one_plan ? "One plan:"
                                : "Run");
     markup_text(format_layout(&plan->mesh, FORMAT_BUFFER), out);
-    fputs("</strong></p>\n<p class=\"choices\">", out);
-    markup_format(out, "with micro-batch %d, accumulation %d, recompute %s", plan->micro_batch, plan->grad_accum,
-                  plan_recompute_text(plan, RECOMPUTE_BUFFER));
-    if (plan->zero == 3) {
-        markup_format(out, ", reshard %s", reshard_names[plan->reshard]);
-    }
-    if (plan->mesh.size[AXIS_CP] > 1) {
-        markup_format(out, ", cp rotation %s", cp_rotate_names[plan->cp_rotate]);
-    }
-    char choices[FORMAT_BYTES];
-    if (format_choices(report->result->request->target, plan, choices)[0]) {
-        markup_format(out, ", %s", choices);
-    }
-    markup_format(out, ", sequences of %d tokens, %s; a step is a global batch of %lld sequences (%s tokens)",
-                  plan->seq, dtype_name(plan->precision), (long long)plan_global_batch(plan),
-                  text_count(UNIT_BUFFER, (double)plan_tokens_per_step(plan)));
-    fputs("</p>\n", out);
+    fputs("</strong></p>\n", out);
+    write_choices(report, plan, out);
     write_badge(report, best, out);
     write_lead(report, out);
     write_fastest(report, out);

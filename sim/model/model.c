@@ -187,7 +187,7 @@ double experts_parts_visited(const Experts *experts, int parts) {
     return parts * met(count / groups * best, experts->active, count / parts) * best / groups;
 }
 
-void model_hash(const ModelSpec *model, Hash *hash) {
+static void hash_sizes(const ModelSpec *model, Hash *hash) {
     const int64_t fields[] = {model->layers,
                               model->hidden,
                               model->heads,
@@ -216,8 +216,10 @@ void model_hash(const ModelSpec *model, Hash *hash) {
         hash_text(hash, layer_kinds[model->runs[i].kind].name);
         hash_int(hash, model->runs[i].count);
     }
-    hash_double(hash, model->rope_theta);
-    hash_double(hash, model->norm_eps);
+}
+
+// Windows, scales and caps of attention.
+static void hash_attention(const ModelSpec *model, Hash *hash) {
     if (model->window > 0) {
         hash_text(hash, "window");
         hash_int(hash, model->window);
@@ -239,8 +241,15 @@ void model_hash(const ModelSpec *model, Hash *hash) {
         hash_double(hash, model->attention_cap);
         hash_double(hash, model->logit_cap);
     }
-    hash_experts(model, hash);
+}
+
+void model_hash(const ModelSpec *model, Hash *hash) {
     const RopeScaling *scaling = &model->rope_scaling;
+    hash_sizes(model, hash);
+    hash_double(hash, model->rope_theta);
+    hash_double(hash, model->norm_eps);
+    hash_attention(model, hash);
+    hash_experts(model, hash);
     if (scaling->factor > 0) {
         const double numbers[] = {scaling->factor, scaling->low, scaling->high, scaling->original};
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

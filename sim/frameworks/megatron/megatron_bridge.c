@@ -145,7 +145,7 @@ static void write_graphs(const ConfigJob *job, FILE *out) {
     PRINT_IF(whole, out, "    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False\n");
 }
 
-static void write_model(const ConfigJob *job, FILE *out) {
+static void write_axes(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int tp = export_axis(job, AXIS_TP), sp = export_axis(job, AXIS_SP);
     const int cp = export_axis(job, AXIS_CP), pp = mesh_stages(&plan->mesh);
@@ -165,6 +165,10 @@ static void write_model(const ConfigJob *job, FILE *out) {
                                                  : "all_gather");
     PRINT_IF(sp > 1 && cp > 1, out, "    cfg.model.hierarchical_context_parallel_sizes = [%d, %d]\n", sp, cp);
     write_experts(job, out);
+}
+
+static void write_kernels(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
     const bool own = job->model->type && strcmp(job->model->type, "deepseek_v3") == 0;  // num_nextn_predict_layers
     if (plan->mtp > 0) {
         fprintf(out, "    cfg.model.mtp_num_layers = %d\n", plan->mtp);
@@ -178,6 +182,11 @@ static void write_model(const ConfigJob *job, FILE *out) {
     PRINT_IF(plan->fp8_activation, out, "    cfg.model.activation_func_fp8_input_store = True\n");
     PRINT_IF(plan->op_fuser, out, "    cfg.model.use_transformer_engine_op_fuser = True\n");
     PRINT_IF(plan->qkv_rope, out, "    cfg.model.fused_single_qkv_rope = True\n");
+}
+
+// What is not kept on the device for backward.
+static void write_kept(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
     if (plan_offloads_activations(plan)) {
         fprintf(out,
                 "    cfg.model.cpu_offloading = True\n"
@@ -198,6 +207,12 @@ static void write_model(const ConfigJob *job, FILE *out) {
         megatron_modules(job, "\"%s\"", ", \"%s\"", out);
         fputs("]\n", out);
     }
+}
+
+static void write_model(const ConfigJob *job, FILE *out) {
+    write_axes(job, out);
+    write_kernels(job, out);
+    write_kept(job, out);
 }
 
 // What its precisions set differs by recipe, so it is always said.
