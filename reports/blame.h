@@ -4,7 +4,6 @@
 
 #include "autotune/blame/verdict.h"
 #include "reports/answer.h"
-#include "sim/axes/mesh.h"
 
 typedef struct BlameReport {
     const Job *job;

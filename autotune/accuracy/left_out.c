@@ -10,6 +10,7 @@
 
 #include "autotune/accuracy/accuracy.h"
 #include "autotune/accuracy/fitted.h"
+#include "autotune/accuracy/predict_runs.h"
 #include "autotune/accuracy/statistics.h"
 
 static const double soft = 0.05;   // in log error: larger errors are weighted linearly

@@ -3,7 +3,8 @@
 
 #pragma once
 
-#include "autotune/accuracy/predict_runs.h"
+#include "autotune/accuracy/run_case.h"
+#include "sim/base/progress.h"
 
 // Scores of a set of rows with the shipped numbers, and with each row predicted by the fit without its source.
 typedef struct LeftOutScore {

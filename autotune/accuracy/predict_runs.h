@@ -3,7 +3,6 @@
 #pragma once
 
 #include "autotune/accuracy/run_case.h"
-#include "sim/base/progress.h"
 
 typedef struct RunPredictor RunPredictor;
 RunPredictor *run_predictor_new(Effort effort, Arena *arena);

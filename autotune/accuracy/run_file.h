@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "autotune/accuracy/csv_file.h"
-#include "sim/axes/mesh.h"
 #include "sim/plan/plan_fields.h"
 
 enum { RUN_UNKNOWN = -1 };  // of sp and the plan's columns; other unknown numbers are 0, texts ""

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "autotune/blame/dump_value.h"
-#include "sim/step/task_kind.h"
 
 typedef enum {
     DUMP_ALL_REDUCE,

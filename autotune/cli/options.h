@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/base/arena.h"
 #include "sim/base/error.h"
 #include "sim/plan/plan_fields.h"
 

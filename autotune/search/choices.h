@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include "autotune/search/space.h"
+#include "autotune/result.h"
 
 // Memory rises with the micro-batch only among plans whose gradients live beside as much: whole gradients that are
 // summed over micro-steps (deferred reduction) may be larger than all else; a single micro-step has none, and a round

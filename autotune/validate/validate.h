@@ -7,7 +7,6 @@
 #include "autotune/run_record.h"
 #include "autotune/validate/drift.h"
 #include "autotune/validate/measurement.h"
-#include "sim/base/progress.h"
 
 typedef enum { VALIDATE_TOP, VALIDATE_SPREAD } ValidateWhy;  // among the best | spread over the rest of the ranking
 

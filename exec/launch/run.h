@@ -8,6 +8,7 @@
 #include "exec/launch/signals.h"
 #include "exec/launch/workers.h"
 #include "exec/protocol/communicators.h"
+#include "exec/transport/shm.h"
 #include "exec/transport/watchdog.h"
 
 typedef struct Run {

@@ -7,10 +7,8 @@
 #include <sys/types.h>
 
 #include "exec/launch/launchers.h"
-#include "exec/transport/shm.h"
 #include "sim/base/arena.h"
 #include "sim/base/error.h"
-#include "sim/base/progress.h"
 
 typedef struct Worker {
     pid_t pid;  // 0 once reaped

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "exec/transport/progress_table.h"
-#include "exec/transport/reduce.h"
 
 static inline void host_copy(void *to, const void *from, int64_t bytes) {
     if (to != from && bytes > 0) {

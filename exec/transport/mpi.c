@@ -16,6 +16,7 @@
 
 #include "exec/transport/host_calls.h"
 #include "exec/transport/mpi_library.h"
+#include "exec/transport/reduce.h"
 #include "exec/transport/watchdog.h"
 #include "sim/base/integer.h"
 

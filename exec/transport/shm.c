@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "exec/transport/host_calls.h"
+#include "exec/transport/reduce.h"
 #include "exec/transport/shm_segment.h"
 #include "exec/transport/watchdog.h"
 #include "sim/base/integer.h"

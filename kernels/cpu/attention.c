@@ -3,7 +3,6 @@
 // by lane without horizontal steps, and O^T += V^T P^T; keys and values are read in place. A work item is one head's
 // query tile; items share no results, so the order in which threads take them does not matter.
 
-#include "kernels/cpu/cap.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/tile.h"
 #include "kernels/heads.h"

@@ -17,7 +17,6 @@
 #include "autotune/store/store.h"
 #include "autotune/store/store_internal.h"
 #include "tests/support/run_program.h"
-#include "tests/unit/autotune/requests.h"
 
 extern char **environ;
 

@@ -6,7 +6,6 @@
 #include "autotune/search/search.h"
 #include "autotune/search/space.h"
 #include "tests/support/search_all.h"
-#include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
 static Arena arena;

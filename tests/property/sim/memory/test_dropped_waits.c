@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/memory/memory.h"
 #include "tests/property/sim/memory/oracle.h"
 #include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/kernels/check.h"
 #include "tests/unit/kernels/cuda/held.h"
 
 static const KernelAdamw OPTIONS = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "sim/step/schedules/schedule.h"
-#include "sim/step/slots.h"
 #include "sim/step/stages.h"
 #include "tests/support/sizes.h"
 
