@@ -11,8 +11,6 @@
 #include "sim/model/model.h"
 #include "sim/plan/plan.h"
 
-enum { STAGE_MAX_CHUNKS = 64 };
-
 typedef struct StageChunk {
     int32_t first, count;    // in the stage's own layer numbering
     int32_t first_in_model;  // model layer number of the first one

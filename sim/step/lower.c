@@ -133,6 +133,10 @@ int lowering_local_experts(const Lowering *lowering) {
     return lowering->model->experts.count / lowering->ep;
 }
 
+bool lowering_splits_tokens(const Lowering *lowering) {
+    return target_tp_flavour(lowering->target, lowering->plan) == TP_SP;
+}
+
 bool lowering_adapts(const Lowering *lowering) {
     return plan_has_adapters(lowering->plan);
 }

@@ -200,6 +200,7 @@ Op op_collective(const Lowering *lowering, TaskKind kind, LaneId lane, int16_t g
 int lowering_group_size(const Lowering *lowering, int16_t group);
 bool lowering_fuses(const Lowering *lowering);           // neighbours that share a pass over memory are one task
 bool lowering_has_stages(const Lowering *lowering);      // the stage is one of several
+bool lowering_splits_tokens(const Lowering *lowering);   // between a layer's blocks a tp rank has its own tokens only
 bool lowering_adapts(const Lowering *lowering);          // adapters are trained, the rest is frozen
 bool lowering_adapters_apart(const Lowering *lowering);  // in a separate unit
 int lowering_local_experts(const Lowering *lowering);    // of a layer, on a rank

@@ -250,17 +250,12 @@ static Op *add_product(Lowering *lowering, Section section, const char *name, co
     return op;
 }
 
-// A row-parallel layer's result is reduced to each rank's part of the sequence, where that is split.
-static bool splits_sequence(const Lowering *lowering) {
-    return target_tp_flavour(lowering->target, lowering->plan) == TP_SP;
-}
-
 static int parts_of_result(const Lowering *lowering, const Adapter *adapter) {
-    return adapter->row_parallel && cuts_both(lowering) && splits_sequence(lowering) ? lowering->tp : 1;
+    return adapter->row_parallel && cuts_both(lowering) && lowering_splits_tokens(lowering) ? lowering->tp : 1;
 }
 
 static bool exchanges(const Lowering *lowering) {
-    return lowering->target->adapters_exchange && splits_sequence(lowering);
+    return lowering->target->adapters_exchange && lowering_splits_tokens(lowering);
 }
 
 bool adapters_fuse(const Lowering *lowering) {
@@ -442,7 +437,7 @@ static OpRef out_gradient(Lowering *lowering, Section section, const Adapter *ad
     }
     const int64_t columns = linear->out / lowering->tp,
                   bytes = lowering->dims.tokens * columns * lowering->dims.element;
-    if (!splits_sequence(lowering)) {
+    if (!lowering_splits_tokens(lowering)) {
         return op_part(dy, bytes);
     }
     const bool sent = exchanges(lowering);

@@ -127,14 +127,9 @@ static void end_unit(Unit *unit) {
     unit->trained_shard = unit->trained_padded / unit->shards;
 }
 
-// Between the blocks of a sequence-parallel layer a tp rank has only its own tokens.
-static bool splits_tokens(const Lowering *lowering) {
-    return target_tp_flavour(lowering->target, lowering->plan) == TP_SP;
-}
-
 static void add_vector(Lowering *lowering, Unit *unit, const char *name, Fill fill) {
     add_slice(lowering, unit,
-              &(SliceSpec){name, SPLIT_NONE, 1, lowering->model->hidden, fill, splits_tokens(lowering)});
+              &(SliceSpec){name, SPLIT_NONE, 1, lowering->model->hidden, fill, lowering_splits_tokens(lowering)});
 }
 
 void add_norm_slices(Lowering *lowering, Unit *unit, const char *weight, const char *bias) {
@@ -253,7 +248,7 @@ static void add_expert_bias_down(Lowering *lowering, Unit *unit) {
     if (model->experts.bias) {
         add_expert_slice(lowering, unit,
                          &(SliceSpec){"experts_down_bias", SPLIT_NONE, model->experts.count, model->hidden, FILL_ZERO,
-                                      splits_tokens(lowering) && lowering->ep == 1},
+                                      lowering_splits_tokens(lowering) && lowering->ep == 1},
                          1);
     }
 }

@@ -172,3 +172,12 @@ int64_t runs_in_micro_step(const StepProgram *program, const char *name, int mic
     }
     return count;
 }
+
+const Buffer *buffer_named(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        if (strcmp(program->buffers[i].name, name) == 0) {
+            return &program->buffers[i];
+        }
+    }
+    return NULL;
+}

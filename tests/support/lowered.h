@@ -70,3 +70,5 @@ LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world);
 int tasks_named(const StepProgram *program, const char *name);
 const Task *first_named(const StepProgram *program, const char *name);
 int64_t runs_in_micro_step(const StepProgram *program, const char *name, int micro_step);
+
+const Buffer *buffer_named(const StepProgram *program, const char *name);  // the first; NULL: there is none

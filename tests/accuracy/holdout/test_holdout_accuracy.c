@@ -4,9 +4,9 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/sorted.h"
 #include "tests/support/kept_predictions.h"
 
 #define FOLDER NDTUNE_SOURCE_DIR "/tests/accuracy/holdout/"
@@ -79,11 +79,6 @@ Test(holdout_runs, predictions_beat_one_constant_mfu) {
     check_beats_one_mfu(&accuracy);
 }
 
-static int compare_numbers(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 typedef enum { TUNED_FSDP, TUNED_BLOCKS, TUNED_OTHER } Tuned;
 
 // Sharded by Megatron's own FSDP; with a scale for every 32 elements; the others.
@@ -106,7 +101,7 @@ static void check_tuned(Tuned kind, int count, double median, double p90) {
         }
     }
     cr_assert_geq(n, count);
-    qsort(errors, (size_t)n, sizeof *errors, compare_numbers);
+    sorted_doubles(errors, n);
     cr_expect_leq(errors[n / 2], median, "median %.3f", errors[n / 2]);
     cr_expect_leq(errors[n * 9 / 10], p90, "90th percentile %.3f", errors[n * 9 / 10]);
 }

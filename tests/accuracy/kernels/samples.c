@@ -5,7 +5,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "sim/base/sorted.h"
 
 enum { LINE_BYTES = 512 };
 
@@ -77,20 +78,15 @@ void errors_add(Errors *errors, double predicted, double measured) {
     errors->signed_error[errors->count++] = predicted / measured - 1;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 ErrorSummary errors_print(const char *label, const Errors *errors) {
     cr_assert_gt(errors->count, 0, "%s: no rows", label);
     Errors sorted = *errors;
-    qsort(sorted.signed_error, (size_t)sorted.count, sizeof(double), compare_doubles);
+    sorted_doubles(sorted.signed_error, sorted.count);
     ErrorSummary summary = {.bias = sorted.signed_error[sorted.count / 2]};
     for (int i = 0; i < sorted.count; i++) {
         sorted.signed_error[i] = fabs(sorted.signed_error[i]);
     }
-    qsort(sorted.signed_error, (size_t)sorted.count, sizeof(double), compare_doubles);
+    sorted_doubles(sorted.signed_error, sorted.count);
     summary.median_abs = sorted.signed_error[sorted.count / 2];
     summary.p90_abs = sorted.signed_error[sorted.count * 9 / 10];
     fprintf(stderr, "%-44s rows %4d  median %5.1f %%  p90 %5.1f %%  bias %+5.1f %%\n", label, sorted.count,

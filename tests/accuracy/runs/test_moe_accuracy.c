@@ -3,9 +3,9 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/sorted.h"
 #include "sim/frameworks/framework.h"
 #include "tests/support/kept_predictions.h"
 
@@ -24,11 +24,6 @@ static void forget(void) {
 }
 
 TestSuite(runs_of_experts, .init = score_sample, .fini = forget);
-
-static int compare_numbers(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
 
 // Other expert setups: a non-default dispatcher, exchanges overlapping another micro-step, ep combined with tp.
 typedef struct Stated {
@@ -56,7 +51,7 @@ static void check_stated(const Stated *stated) {
         }
     }
     cr_assert_gt(n, 0, "%s", stated->target);
-    qsort(errors, (size_t)n, sizeof *errors, compare_numbers);
+    sorted_doubles(errors, n);
     cr_expect_leq(errors[n / 2], stated->median, "%s: %.3f", stated->target, errors[n / 2]);
     cr_expect_leq(errors[n * 9 / 10], stated->ninetieth, "%s: %.3f", stated->target, errors[n * 9 / 10]);
 }
@@ -93,8 +88,8 @@ Test(runs_of_experts, what_is_said_of_each_framework_is_what_the_runs_say) {
             }
         }
         cr_assert_eq(n, said->runs, "%s: %d", names[f], n);
-        qsort(errors, (size_t)n, sizeof *errors, compare_numbers);
-        qsort(sizes, (size_t)n, sizeof *sizes, compare_numbers);
+        sorted_doubles(errors, n);
+        sorted_doubles(sizes, n);
         cr_expect_float_eq(errors[n / 2], said->bias, 0.01, "%s: bias %.3f", names[f], errors[n / 2]);
         cr_expect_float_eq(sizes[n / 2], said->error, 0.01, "%s: error %.3f", names[f], sizes[n / 2]);
     }

@@ -3,9 +3,9 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/sorted.h"
 #include "sim/frameworks/framework.h"
 #include "tests/support/kept_predictions.h"
 
@@ -156,13 +156,8 @@ Test(published_runs, groups_say_which_half_constants_were_fitted_on) {
     }
 }
 
-static int compare_numbers(const void *a, const void *b) {
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static double middle(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, compare_numbers);
+    sorted_doubles(values, count);
     return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 

@@ -4,9 +4,9 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "sim/analytic/analytic.h"
+#include "sim/base/sorted.h"
 #include "sim/engine/engine.h"
 #include "sim/frameworks/target_choices.h"
 #include "sim/step/stages.h"
@@ -102,11 +102,6 @@ static double estimate_s(const Drawn *drawn, Arena *arena) {
     return estimate.step_s;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 Test(analytic_pipelines, the_estimate_of_drawn_pipelines_is_near_the_replay) {
     Random random = random_begin("pipelines");
     double errors[PIPELINES];
@@ -124,7 +119,7 @@ Test(analytic_pipelines, the_estimate_of_drawn_pipelines_is_near_the_replay) {
         }
         arena_free(&arena);
     }
-    qsort(errors, PIPELINES, sizeof *errors, compare);
+    sorted_doubles(errors, PIPELINES);
     fprintf(stderr, "%d pipelines: median %.1f %%, 90th percentile %.1f %%, worst %.1f %%\n", PIPELINES,
             100 * errors[PIPELINES / 2], 100 * errors[PIPELINES * 9 / 10], 100 * errors[PIPELINES - 1]);
     cr_expect_lt(errors[PIPELINES / 2], MEDIAN_WITHIN);

@@ -2,21 +2,16 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "sim/analytic/analytic.h"
+#include "sim/base/sorted.h"
 #include "sim/engine/engine.h"
 #include "tests/property/sim/engine/random_request.h"
 
 enum { PLANS = 600, PLANS_PER_REQUEST = 4 };
 
-static int compare_double(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_distribution(const char *what, double *errors, int count) {
-    qsort(errors, (size_t)count, sizeof *errors, compare_double);
+    sorted_doubles(errors, count);
     fprintf(stderr, "%s over %d plans: median %.3f %%, 90th %.3f %%, 99th %.3f %%, largest %.3f %%\n", what, count,
             100 * errors[count / 2], 100 * errors[count * 9 / 10], 100 * errors[count * 99 / 100],
             100 * errors[count - 1]);

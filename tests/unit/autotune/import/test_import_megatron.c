@@ -7,6 +7,7 @@
 
 #include "autotune/import/config_load.h"
 #include "autotune/import/import.h"
+#include "tests/unit/autotune/import/finds.h"
 
 static void read_in(const char *text, ConfigSyntax syntax, int world, Arena *arena, Import *import) {
     ConfigNode *root = NULL;
@@ -151,14 +152,6 @@ Test(import_megatron, every_kind_of_file_is_the_plan_that_it_starts) {
     "    cfg.train.micro_batch_size = 1\n    cfg.model.pipeline_model_parallel_size = 4\n" more
 #define CHUNKS "    cfg.model.virtual_pipeline_model_parallel_size = 2\n"
 #define SETS(words) "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False" words ")\n"
-
-static bool finds(const Import *import, FindingKind kind, const char *words) {
-    bool found = false;
-    for (int i = 0; i < import->finding_count; i++) {
-        found |= import->findings[i].kind == kind && strstr(import->findings[i].sentence, words);
-    }
-    return found;
-}
 
 // comm_overlap.py's setup; without one overlap_p2p_comm is False and batch_p2p_comm True (model_parallel_config.py).
 Test(import_megatron, messages_between_chunks_overlap_where_a_bridge_configuration_sets_it) {

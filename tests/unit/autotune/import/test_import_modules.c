@@ -5,6 +5,7 @@
 
 #include "autotune/import/config_load.h"
 #include "autotune/import/import.h"
+#include "tests/unit/autotune/import/finds.h"
 
 static Import read_in(const char *text, ConfigSyntax syntax, int world, Arena *arena) {
     Import import;
@@ -16,14 +17,6 @@ static Import read_in(const char *text, ConfigSyntax syntax, int world, Arena *a
     cr_assert_eq(import_tree(root, "file", "auto", arena, &import, &error), STATUS_OK, "%s\n%s", error.message, text);
     import_settle(&import, &given);
     return import;
-}
-
-static bool finds(const Import *import, FindingKind kind, const char *words) {
-    bool found = false;
-    for (int i = 0; i < import->finding_count; i++) {
-        found |= import->findings[i].kind == kind && strstr(import->findings[i].sentence, words);
-    }
-    return found;
 }
 
 // models/llama3/config_registry.py of the wheel of 0.3.0, in part.

@@ -528,14 +528,6 @@ Test(adapters, race_with_nothing_and_every_memory_plan_is_proved) {
     }
 }
 
-static bool has_buffer(const StepProgram *program, const char *name) {
-    int32_t i = 0;
-    while (i < program->buffer_count && strcmp(program->buffers[i].name, name) != 0) {
-        i++;
-    }
-    return i < program->buffer_count;
-}
-
 // What is turned to fp32 is found by its name: each is that of a tensor of some model, whatever its dtype there.
 Test(adapters, beside_packed_weights_name_tensors_that_there_are) {
     const StepProgram programs[] = {
@@ -554,7 +546,7 @@ Test(adapters, beside_packed_weights_name_tensors_that_there_are) {
     for (const char *const *name = upcast_tensors; *name; name++) {
         bool is = false;
         for (int i = 0; i < PROGRAMS; i++) {
-            is = is || has_buffer(&programs[i], *name);
+            is = is || buffer_named(&programs[i], *name);
         }
         cr_expect(is, "%s", *name);
     }

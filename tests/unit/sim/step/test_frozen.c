@@ -26,7 +26,7 @@ static const LoweredRequest requests[] = {{.mesh = "dp_shard=2"},
                                           {.bf16 = true, .tied = true}};
 enum { REQUESTS = sizeof requests / sizeof requests[0] };
 
-static int32_t buffer_named(const StepProgram *program, const char *name) {
+static int32_t buffer_index(const StepProgram *program, const char *name) {
     int32_t found = -1;
     for (int32_t i = 0; i < program->buffer_count; i++) {
         found = strcmp(program->buffers[i].name, name) == 0 ? i : found;
@@ -100,7 +100,7 @@ Test(frozen, memory_is_smaller_by_what_training_the_unit_needs) {
     for (int32_t i = 0; i < plain.buffer_count; i++) {
         const bool is_its = i == unit->gradient_full || i == unit->gradient_shard || i == unit->moment1 ||
                             i == unit->moment2 || i == unit->master;
-        const int32_t same = buffer_named(&frozen, plain.buffers[i].name);
+        const int32_t same = buffer_index(&frozen, plain.buffers[i].name);
         const bool only_read_by_update = is_its && same < 0;
         cr_assert_eq(buffer_bytes(&frozen, same), only_read_by_update ? 0 : buffer_bytes(&plain, i), "%s",
                      plain.buffers[i].name);
@@ -123,7 +123,7 @@ Test(frozen, frozen_layers_keep_nothing_for_weight_gradients) {
     Arena arena = {0};
     const StepProgram plain = lowered(&arena, (LoweredRequest){.mesh = "dp_shard=2"});
     const StepProgram frozen = with_frozen(&plain, 1u << UNIT_LAYER, &arena);
-    const int32_t before = buffer_named(&plain, "attention_in"), after = buffer_named(&frozen, "attention_in");
+    const int32_t before = buffer_index(&plain, "attention_in"), after = buffer_index(&frozen, "attention_in");
     cr_assert_eq(plain.buffers[before].slots, plain.model.layers);  // the input of q, k and v
     cr_assert_eq(frozen.buffers[after].slots, 1);
     arena_free(&arena);

@@ -31,15 +31,6 @@ static const Task *task_named(const StepProgram *program, const char *name, Phas
     return NULL;
 }
 
-static const Buffer *buffer_named(const StepProgram *program, const char *name) {
-    for (int32_t i = 0; i < program->buffer_count; i++) {
-        if (strcmp(program->buffers[i].name, name) == 0) {
-            return &program->buffers[i];
-        }
-    }
-    return NULL;
-}
-
 static const Buffer *operand_buffer(const StepProgram *program, const Task *task, int index) {
     return &program->buffers[task_operand(program, task, index)->ref.buffer];
 }
