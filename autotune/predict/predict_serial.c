@@ -227,6 +227,6 @@ Status predict_serial(const StepProgram *programs, int count, const CostModel *c
     TRY(run(&replay, error));
     const SerialStage *stage = busiest_of(&replay);
     *busiest = stage->program;
-    report(&replay, stage, cost->target->runtime.step_fixed_s, result);
+    report(&replay, stage, cost_step_fixed_s(cost, &programs->model, &programs->plan), result);
     return STATUS_OK;
 }

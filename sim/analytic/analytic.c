@@ -475,7 +475,7 @@ static Status time_paired(Analytic *analytic, const TrainPlan *plan, bool alone,
     const ShardCosts *costs = alone ? &none : costs_of(analytic, plan, mesh, &room);
     const HostStops stops = stage_host_stops(analytic, plan);
     overlap_run(overlap, costs, contention, &stops, plan->grad_accum, &times);
-    fill_estimate(&times, analytic->cost.target->runtime.step_fixed_s, estimate);
+    fill_estimate(&times, cost_step_fixed_s(&analytic->cost, &analytic->model, plan), estimate);
     return STATUS_OK;
 }
 

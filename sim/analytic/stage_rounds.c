@@ -19,8 +19,8 @@ static double beside_s(const TrainPlan *plan, const StageTimes *fullest) {
     return step->step_s - plan_round_steps(plan) * fullest->pace_s - fullest->last_s - once_sum_s(&step->once);
 }
 
-static double once_s(const Analytic *analytic, const Estimate *step) {
-    return step->update.seconds + analytic->cost.target->runtime.step_fixed_s;
+static double once_s(const Analytic *analytic, const TrainPlan *plan, const Estimate *step) {
+    return step->update.seconds + cost_step_fixed_s(&analytic->cost, &analytic->model, plan);
 }
 
 // The first stage ends a round and begins the next one: what it has not reduced then it reduces meanwhile, but where
@@ -40,16 +40,16 @@ static double reducing_round_s(const TrainPlan *plan, const StageTimes *fullest)
 double stage_rounds_s(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest, double span_s) {
     const Estimate *step = &fullest->step;
     const double last_s = span_s + beside_s(plan, fullest);
-    const double each_s = last_s - once_s(analytic, step) - hidden_s(step);
+    const double each_s = last_s - once_s(analytic, plan, step) - hidden_s(step);
     return last_s + (plan_rounds(plan) - 1) * fmax(each_s, reducing_round_s(plan, fullest));
 }
 
 void stage_repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estimate *step) {
     const int more = plan_rounds(plan) - 1;
     const UpdateTimes *update = &step->update;
-    const double fixed_s = analytic->cost.target->runtime.step_fixed_s, late_s = hidden_s(step);
+    const double fixed_s = cost_step_fixed_s(&analytic->cost, &analytic->model, plan), late_s = hidden_s(step);
     const double update_host_s = fmax(0, update->seconds - step->optimizer_s - update->exposed_s);
-    step->step_s += more * (step->step_s - once_s(analytic, step) - late_s);
+    step->step_s += more * (step->step_s - once_s(analytic, plan, step) - late_s);
     step->compute_s += more * step->compute_s;
     step->overhead_s += more * (step->overhead_s - fixed_s - update_host_s);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {

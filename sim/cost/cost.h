@@ -57,6 +57,9 @@ typedef struct CostModel {
 } CostModel;
 
 // Does the host wait for the device in each layer of experts?
+// What a step takes beyond its tasks (step_edges.c).
+double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan);
+
 bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan);
 
 // With ep_overlap forward of one micro-step overlaps backward of another: share of the exchanges without a partner.

@@ -148,7 +148,7 @@ Status engine_run(const StepProgram *program, const CostModel *cost, const Engin
     Arena scratch = {0};
     const EngineCosts costs = {.tasks = cost_program(cost, program, &scratch),
                                .interference = cost->profile->interference,
-                               .step_fixed_s = cost->target->runtime.step_fixed_s};
+                               .step_fixed_s = cost_step_fixed_s(cost, &program->model, &program->plan)};
     const Status status = engine_run_costs(program, &costs, options, arena, result, error);
     arena_free(&scratch);
     return status;
@@ -251,9 +251,10 @@ Status engine_run_stages(const StepPrograms *programs, const CostModel *cost, co
     EngineCosts *costs = ARENA_ARRAY(&scratch, EngineCosts, programs->count);
     const CostModel seen = cost_of_stages(cost, programs->of, programs->count, &scratch);
     for (int stage = 0; stage < programs->count; stage++) {
-        costs[stage] = (EngineCosts){.tasks = cost_program(&seen, &programs->of[stage], &scratch),
-                                     .interference = cost->profile->interference,
-                                     .step_fixed_s = cost->target->runtime.step_fixed_s};
+        costs[stage] = (EngineCosts){
+            .tasks = cost_program(&seen, &programs->of[stage], &scratch),
+            .interference = cost->profile->interference,
+            .step_fixed_s = cost_step_fixed_s(cost, &programs->of[stage].model, &programs->of[stage].plan)};
     }
     const Status status = engine_run_stages_costs(programs, costs, options, arena, program, result, error);
     arena_free(&scratch);

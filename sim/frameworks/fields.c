@@ -152,6 +152,8 @@ static const TargetField fields[] = {
     NEWER(tp_apart),
     NEWER(norms_keep),
     NEWER(logits_held),
+    NEWER(runtime.host_s_per_token),
+    NEWER(runtime.host_s_per_tensor),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(expert_flavour),  // of models with experts only

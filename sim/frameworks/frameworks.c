@@ -18,7 +18,8 @@
     ROW(nanotron)                                                                                                      \
     ROW(deepspeed)                                                                                                     \
     ROW(fsdp1)                                                                                                         \
-    ROW(aleph_scaling)
+    ROW(aleph_scaling)                                                                                                 \
+    ROW(prime_rl)
 
 #define DECLARE(name) extern const Framework framework_##name;
 FRAMEWORKS(DECLARE)

@@ -18,10 +18,12 @@ typedef struct TargetRuntime {
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued
     double message_sleep_s;   // both hosts sleep at each message from when they are there, where the job is on so many
     int stalls_from_nodes, stalls_from_tp_nodes;  // nodes, or a tp group
-    bool launches_wait;       // nothing is issued until the kernel before has ended (CUDA_LAUNCH_BLOCKING=1)
-    double lost_lead;         // of host time beyond a kernel's own, what the device idles after it (sim/cost/host.c)
-    double other_share;       // of layers' device time on top: not explained by anything modelled
-    double step_fixed_s;      // step edges: data, logging, zero_grad
+    bool launches_wait;   // nothing is issued until the kernel before has ended (CUDA_LAUNCH_BLOCKING=1)
+    double lost_lead;     // of host time beyond a kernel's own, what the device idles after it (sim/cost/host.c)
+    double other_share;   // of layers' device time on top: not explained by anything modelled
+    double step_fixed_s;  // step edges: data, logging, zero_grad
+    // While the device waits: for each token of a micro-step; once a step for each tensor of trained parameters
+    double host_s_per_token, host_s_per_tensor;
     double collective_share;  // of a collective's time on top: late ranks, the runner's work around it
     double crowding_share;    // of a task's time on top per rank that waits for the same core of a CPU
     double memory_passes;     // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode

@@ -166,7 +166,9 @@ static int64_t largest_here(const Lowering *lowering) {
 // flat copies: one of all, at stage 3 one of as many as are copied at a time (runtime/zero/stage3.py _optimizer_step).
 static int64_t updated_together(const Lowering *lowering) {
     const int64_t most = lowering->target->update_copies;
-    if (optimizer_rows[lowering->plan->optimizer].by_tensor && most == 0) {
+    const Optimizer said = lowering->plan->optimizer;
+    const Optimizer runs = said == OPTIMIZER_TARGET ? lowering->target->own_optimizer : said;
+    if (optimizer_rows[runs].by_tensor && most == 0) {
         return largest_here(lowering);
     }
     const int64_t elements = trained_here(lowering);

@@ -582,3 +582,15 @@ Test(cost, collectives_of_layers_take_the_host_what_was_timed_of_them) {
         cr_expect_float_eq(task_host_s(&layers, &plan, &of_weights), 1.7 * 13e-6, 1e-12);
     }
 }
+
+// Of Llama 3 8B nine tensors a layer, and embedding, final norm and head.
+Test(cost, what_the_host_does_one_by_one_is_paid_once_for_each_token_and_tensor) {
+    Target target = {.runtime = {.step_fixed_s = 1, .host_s_per_token = 1e-3, .host_s_per_tensor = 1e-2}};
+    const CostModel cost = {.target = &target};
+    const TrainPlan plan = {.micro_batch = 2, .seq = 100, .grad_accum = 4};
+    ModelSpec model = {.layers = 32};
+    cr_expect_float_eq(cost_step_fixed_s(&cost, &model, &plan), 1 + 1e-3 * 800 + 1e-2 * (32 * 9 + 3), 1e-9);
+    model.tied_embeddings = true;
+    model.experts.count = 8;
+    cr_expect_float_eq(cost_step_fixed_s(&cost, &model, &plan), 1 + 1e-3 * 800 + 1e-2 * (32 * 10 + 2), 1e-9);
+}

@@ -109,6 +109,8 @@ Test(target, the_rows_that_people_name_are_there) {
                                         "fsdp1@2.0",
                                         "nanotron@2024-12",
                                         "aleph_scaling@0.1",
+                                        "prime-rl@2026-01",
+                                        "prime-rl@2026-01-sft",
                                         "megatron@bigscience",
                                         "megatron@bigscience-bf16",
                                         "megatron@neox"};
