@@ -307,6 +307,9 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
         return reason;
     }
     plan->seq = (int)row_sequence(row, plan);
+    if (row_router_learns(row) && plan->mesh.size[AXIS_EP] > 1) {
+        plan->imbalance = experts_learned_imbalance(&request->model.experts, plan->mesh.size[AXIS_EP]);
+    }
     choose_sharding(row, request->target, plan);
     plan->fp8_parameters |= request->model.experts.count == 0 && keeps_fp8_parameters(row, request, plan);
     if (row_lacks_sp(row) && request->target->sp_switch && plan->precision != DTYPE_FP8) {

@@ -96,6 +96,7 @@ static const Column columns[] = {
     MAYBE("lora_a2a", lora_a2a, 1),
     MAYBE("launch_blocking", launch_blocking, 1),
     TEXT("cublas_workspaces", cublas_workspaces, OPTIONAL),
+    TEXT("balance", balance, OPTIONAL),
     {"usable", COLUMN_INT, AT(usable), MISSED, 0, 1, 1},
     {"oom_certain", COLUMN_INT, AT(oom_certain), OPTIONAL, 0, 1, 0},
 };

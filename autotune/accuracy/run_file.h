@@ -51,6 +51,7 @@ typedef struct RunRow {
     double dropout, lora_dropout;   // of what attention and MLP add to the stream; of adapters' inputs
     int64_t lora_a2a;               // Megatron-Bridge's a2a_experimental
     const char *cublas_workspaces;  // CUBLAS_WORKSPACE_CONFIG of its environment
+    const char *balance;            // how tokens were spread over experts: "forced", "natural", "real (..)"
     int64_t usable, oom_certain;
     const char *half;  // of a set of runs, part of which constants were fitted on: as its group says; NULL
 } RunRow;

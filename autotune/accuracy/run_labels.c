@@ -271,6 +271,12 @@ bool row_is_paddle(const RunRow *row) {
     return row_cites(row, "FlagPerf@") && row_cites(row, "-paddle/");
 }
 
+// Benchmarks force balance, also where a row says nothing; Sinkhorn's iterations reach it.
+bool row_router_learns(const RunRow *row) {
+    static const char *const even[] = {"", "forced", "unknown", "sinkhorn"};
+    return row->balance && text_index(even, sizeof even / sizeof even[0], row->balance) < 0;
+}
+
 static bool is_of_aquila(const RunRow *row) {
     return row_cites(row, "aquila2_7b-flagscale/") || row_cites(row, "aquila2_7b_finetune-flagscale/");
 }

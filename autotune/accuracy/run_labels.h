@@ -16,6 +16,7 @@ bool row_is_atorch(const RunRow *row);
 void take_paddle_nlp(Target *own);
 bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
+bool row_router_learns(const RunRow *row);      // which experts get how many tokens is its own
 bool row_is_paddle(const RunRow *row);          // whatever target it names
 bool row_is_flagscale(const RunRow *row);       // the layers of Megatron-LM before its core, in FlagScale of 2023
 bool row_gathers_on_demand(const RunRow *row);  // updated weights, where they are needed

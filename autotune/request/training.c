@@ -5,6 +5,8 @@
 #include "autotune/search/expert_cuts.h"
 #include "autotune/search/space.h"
 
+enum { SOME_RANKS = 8 };  // of ep, for an example
+
 static void say_adapters(Builder *builder, const TrainPlan *plan) {
     static const char *const layers[LORA_TARGETS_COUNT] = {[LORA_ALL] = "all linear layers",
                                                            [LORA_ATTENTION] = "the linear layers of attention",
@@ -35,9 +37,13 @@ void say_training(Builder *builder, const TrainPlan *plan) {
 
 static void say_balance(Builder *builder, const TrainPlan *plan) {
     if (plan->imbalance == 0) {
+        const Experts *experts = &builder->request->model.experts;
+        const int few = experts->count < SOME_RANKS ? experts->count : SOME_RANKS;
         assume(builder,
                "a guess: all experts get as many tokens (imbalance 0); routers that are not forced to it let the "
-               "busiest rank keep the others waiting: what if, by --imbalance");
+               "busiest rank keep the others waiting: what if, by --imbalance (some %d of ep=%d, %d of ep=%d)",
+               experts_learned_imbalance(experts, few), few, experts_learned_imbalance(experts, experts->count),
+               experts->count);
     } else {
         assume(builder,
                "a guess: where experts are spread (ep), those of the busiest rank get %d %% more tokens than the mean, "

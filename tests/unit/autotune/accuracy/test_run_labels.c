@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_case.h"
+#include "autotune/accuracy/run_labels.h"
 #include "tests/unit/autotune/accuracy/runs.h"
 
 static Arena arena;
@@ -181,4 +182,15 @@ Test(run_labels, ciscos_weights_arrive_where_they_are_needed) {
                       hpe[] = "mlcommons/training_results_v5.1@441d65f44:HPE/results/HPE-Cray-XD670/llama31_8b";
     cr_expect_not(case_of_plain("a", cisco)->request.target->runtime.gathers_beside_forward);
     cr_expect(case_of_plain("a", hpe)->request.target->runtime.gathers_beside_forward);
+}
+
+Test(run_labels, tokens_are_spread_evenly_where_a_row_forces_it_or_says_nothing) {
+    static const char *const even[] = {"", "forced", "unknown", "sinkhorn"}, *const learned[] = {"natural",
+                                                                                                 "real (C4)"};
+    for (size_t i = 0; i < sizeof even / sizeof *even; i++) {
+        cr_expect_not(row_router_learns(&(RunRow){.balance = even[i]}), "%s", even[i]);
+    }
+    for (size_t i = 0; i < sizeof learned / sizeof *learned; i++) {
+        cr_expect(row_router_learns(&(RunRow){.balance = learned[i]}), "%s", learned[i]);
+    }
 }

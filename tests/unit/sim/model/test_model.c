@@ -297,3 +297,13 @@ Test(model, a_hub_name_of_other_sizes_is_unknown) {
     cr_assert_eq(model_find("llama-405b", NULL, &model, &error), STATUS_USAGE);
     cr_assert_null(strstr(error.message, "experts"), "%s", error.message);
 }
+
+// As marin saw it on 64 ranks (1.212), and two ranks of as many experts are nearer to each other than eight.
+Test(model, a_router_that_learns_overloads_the_busiest_of_many_small_parts_most) {
+    const Experts fine = {.count = 256}, coarse = {.count = 8};
+    cr_expect_eq(experts_learned_imbalance(&fine, 64), 21);
+    cr_expect_eq(experts_learned_imbalance(&fine, 1), 0);
+    cr_expect_lt(experts_learned_imbalance(&fine, 8), experts_learned_imbalance(&fine, 64));
+    cr_expect_gt(experts_learned_imbalance(&coarse, 8), experts_learned_imbalance(&fine, 8));
+    cr_expect_lt(experts_learned_imbalance(&coarse, 2), experts_learned_imbalance(&coarse, 8));
+}
