@@ -188,8 +188,8 @@ double model_further_flops_per_token(const ModelSpec *model, int seq);
 // of its best groups, of which it visits each (3.97 of DeepSeek-V3's 4 by random scores).
 double experts_parts_visited(const Experts *experts, int parts);
 
-// Where a router that learns decides: tokens of the busiest of equal parts of a layer's experts over the mean, per cent.
-// Early in training, with a loss or a bias for balance; without either it grows.
+// Where a router that learns decides: tokens of the busiest of equal parts of a layer's experts over the mean, in per
+// cent. Early in training, with a loss or a bias for balance; without either it grows.
 int experts_learned_imbalance(const Experts *experts, int parts);
 
 void model_hash(const ModelSpec *model, Hash *hash);

@@ -1,16 +1,16 @@
 // prime-rl: transformers' dense models and its own of experts under fully_shard, in loops of its own for RL and SFT.
 // Read at PrimeIntellect-ai/prime-rl@d8f290ef0, where its training code is, with PyTorch 2.9 and transformers 4.56. A
-// compiled layer that is checkpointed runs eagerly: its attention breaks the graph (_is_packed_sequence asks the device,
-// kernels of FlashAttention 3 have no shapes), and a break inside a checkpoint leaves all of it uncompiled
+// compiled layer that is checkpointed runs eagerly: its attention breaks the graph (_is_packed_sequence asks the
+// device, kernels of FlashAttention 3 have no shapes), and a break inside a checkpoint leaves all of it uncompiled
 // (pytorch/pytorch issue 139989). Not modelled: ring attention, its several adapters side by side, 75 stops of the host
 // in its head.
 
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/pytorch.h"
 
-// An operation on a DTensor, before PyTorch 2.10 (its pull request 166371: 36 to 40 us). AdamW is built without foreach,
-// which is not chosen for DTensors: eight operations for each parameter (torch/optim/adam.py, _single_tensor_adam), and
-// two of its norm and clipping (clip_grad_norm_).
+// An operation on a DTensor, before PyTorch 2.10 (its pull request 166371: 36 to 40 us). AdamW is built without
+// foreach, which is not chosen for DTensors: eight operations for each parameter (torch/optim/adam.py,
+// _single_tensor_adam), and two of its norm and clipping (clip_grad_norm_).
 #define DTENSOR_HOST_S 38e-6
 enum { OPERATIONS_OF_A_TENSOR = 8 + 2 };
 
@@ -19,10 +19,10 @@ enum { OPERATIONS_OF_A_TENSOR = 8 + 2 };
 // (Tencent-Hunyuan/UniRL pull request 441: 5.7 ms of 512, 22.8 of 2,048).
 #define POSITION_HOST_S (2 * 4.8e-6 + 11.1e-6)
 
-// _ChunkedLogProbEntropyFn (models/layers/lm_head.py), bytes a logit: to fp32 6, over the temperature 8, largest 4, less
-// it 8, exp 8, sum 4, times logits 12, sum 4; backward to fp32 6, over the temperature 8, less the sum 8, exp 8, times
-// the gradient 8, over the temperature 8, to bf16 for each of two products 12. (Sums of the hidden gradient: 6 bytes of
-// a hidden width for 2,048 logits more.)
+// _ChunkedLogProbEntropyFn (models/layers/lm_head.py), bytes a logit: to fp32 6, over the temperature 8, largest 4,
+// less it 8, exp 8, sum 4, times logits 12, sum 4; backward to fp32 6, over the temperature 8, less the sum 8, exp 8,
+// times the gradient 8, over the temperature 8, to bf16 for each of two products 12. (Sums of the hidden gradient: 6
+// bytes of a hidden width for 2,048 logits more.)
 #define HEAD_BYTES (54.0 + 58.0)
 
 static const TargetVersion prime_rl_sft = {
