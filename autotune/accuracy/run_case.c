@@ -511,22 +511,8 @@ static bool is_hopper(const Accelerator *accelerator) {
     return is;
 }
 
-// Transformer Engine takes cuDNN's kernels on Hopper unless NVTE_FUSED_ATTN=0, which leaves FlashAttention 2: so in
-// these recipes of NVIDIA/dgxc-benchmarking (launch.sh, configure.sh), whose tables do not say it. Others of the same
-// releases set 1 (Llama 3.1, Nemotron 15B).
-static const char *const without_cudnn[] = {"(tag v24.11.1):nemo_megatron/", "(tag v24.11.1):nemotron/README_340b",
-                                            "(tag v25.02):nemotron/README_340b", NULL};
-
-static bool runs_without_cudnn(const RunRow *row) {
-    const char *const *locator = without_cudnn;
-    while (*locator && !row_cites(row, *locator)) {
-        locator++;
-    }
-    return *locator != NULL;
-}
-
 static void take_kernel_of_date(RunCase *run) {
-    if (run->plan.attention == ATTENTION_CUDNN && runs_without_cudnn(run->row)) {
+    if (run->plan.attention == ATTENTION_CUDNN && row_runs_without_cudnn(run->row)) {
         run->plan.attention = ATTENTION_FLASH;
         return;
     }

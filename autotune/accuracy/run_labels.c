@@ -271,6 +271,20 @@ bool row_is_paddle(const RunRow *row) {
     return row_cites(row, "FlagPerf@") && row_cites(row, "-paddle/");
 }
 
+// Transformer Engine takes cuDNN's kernels on Hopper unless NVTE_FUSED_ATTN=0, which leaves FlashAttention 2: so in
+// these recipes of NVIDIA/dgxc-benchmarking (launch.sh, configure.sh), whose tables do not say it. Others of the same
+// releases set 1 (Llama 3.1, Nemotron 15B).
+static const char *const without_cudnn[] = {"(tag v24.11.1):nemo_megatron/", "(tag v24.11.1):nemotron/README_340b",
+                                            "(tag v25.02):nemotron/README_340b", NULL};
+
+bool row_runs_without_cudnn(const RunRow *row) {
+    const char *const *locator = without_cudnn;
+    while (*locator && !row_cites(row, *locator)) {
+        locator++;
+    }
+    return *locator != NULL;
+}
+
 // Benchmarks force balance, also where a row says nothing; Sinkhorn's iterations reach it.
 bool row_router_learns(const RunRow *row) {
     static const char *const even[] = {"", "forced", "unknown", "sinkhorn"};

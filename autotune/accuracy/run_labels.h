@@ -14,14 +14,15 @@ bool row_says_liger(const RunRow *row);
 bool row_skips_upcast(const RunRow *row);
 bool row_is_atorch(const RunRow *row);
 void take_paddle_nlp(Target *own);
-bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
-double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
-bool row_router_learns(const RunRow *row);      // which experts get how many tokens is its own
-bool row_is_paddle(const RunRow *row);          // whatever target it names
-bool row_is_flagscale(const RunRow *row);       // the layers of Megatron-LM before its core, in FlagScale of 2023
-bool row_gathers_on_demand(const RunRow *row);  // updated weights, where they are needed
-bool row_is_nemotron(const RunRow *row);        // dense: a plain MLP with squared ReLU, which the column calls gelu
-bool row_squares_apart(const RunRow *row);      // and that is two operations
+bool row_drops(const RunRow *row);               // what attention and MLP add to the stream
+double row_workspace_bytes(const RunRow *row);   // of each cuBLAS handle; 0 = its own
+bool row_runs_without_cudnn(const RunRow *row);  // where cuDNN's attention is Transformer Engine's own choice
+bool row_router_learns(const RunRow *row);       // which experts get how many tokens is its own
+bool row_is_paddle(const RunRow *row);           // whatever target it names
+bool row_is_flagscale(const RunRow *row);        // the layers of Megatron-LM before its core, in FlagScale of 2023
+bool row_gathers_on_demand(const RunRow *row);   // updated weights, where they are needed
+bool row_is_nemotron(const RunRow *row);         // dense: a plain MLP with squared ReLU, which the column calls gelu
+bool row_squares_apart(const RunRow *row);       // and that is two operations
 bool row_lacks_sp(const RunRow *row);
 bool row_prints_live(const RunRow *row);                         // where it says that memory is what was reserved
 int64_t row_sequence(const RunRow *row, const TrainPlan *plan);  // tokens of one, by its measurements where they say
