@@ -63,4 +63,5 @@ typedef struct AdviceQuestion {
     const PredictionCache *cache;
 } AdviceQuestion;
 
+// Predicts the plan (NULL: none was read) and single changes of it, sorted by what they gain; texts in the arena.
 Status advise(const AdviceQuestion *question, Arena *arena, AdviceReport *report, Error *error);

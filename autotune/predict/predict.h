@@ -28,10 +28,10 @@ typedef struct Predictor {
     Hash identity;  // engine version, model, profile, target, handicaps: the part of the content hash that plans share
 } Predictor;
 
-void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache);
+void predictor_init(Predictor *predictor, const TuneRequest *request, const PredictionCache *cache);  // both outlive it
 void predictor_free(Predictor *predictor);
 
-uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *plan);
+uint64_t predictor_content_hash(const Predictor *predictor, const TrainPlan *plan);  // of all that its numbers rest on
 
 // The plan must be canonical and legal. A plan that does not fit gets no times when only_if_fits is set.
 Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fits, Arena *arena,

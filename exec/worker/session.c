@@ -92,7 +92,8 @@ static Status device_begin(Session *session, Arena *arena, Error *error) {
     }
     const TransportTable *transports = session->transports;
     void *memory = NULL;
-    if (transports->memory && session->devices->own_memory && session->request->job == JOB_TRAIN) {  // others: room.h
+    if (transports->memory && session->devices->own_memory &&
+        session->request->job == JOB_TRAIN) {  // others: link_room.h
         TRY(transports->memory(session->transport, session->memory.arena_bytes, &memory, error));
     }
     const DeviceSetup setup = {.program = &session->program,

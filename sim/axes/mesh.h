@@ -27,9 +27,9 @@ typedef struct MeshCoordinates {
 
 Mesh mesh_of_one(void);  // one rank: every axis is 1
 
-int mesh_world(const Mesh *mesh);
-MeshCoordinates mesh_coordinates(const Mesh *mesh, int rank);
-int mesh_rank(const Mesh *mesh, const MeshCoordinates *at);
+int mesh_world(const Mesh *mesh);                              // ranks
+MeshCoordinates mesh_coordinates(const Mesh *mesh, int rank);  // ranks count up along the fastest axis first
+int mesh_rank(const Mesh *mesh, const MeshCoordinates *at);    // the inverse
 
 static inline Axis mesh_axis_at(const Mesh *mesh, int place) {  // place 0 is the slowest
     return (Axis)((place + mesh->order.shift[place]) % AXIS_COUNT);

@@ -22,7 +22,7 @@ typedef struct GemmShape {
     bool block_scales;   // fp8: a scale for every 32 elements along K
 } GemmShape;
 
-KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);
+KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);  // running alone
 
 typedef struct AttentionShape {
     AttentionKernel kernel;

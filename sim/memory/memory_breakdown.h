@@ -7,6 +7,7 @@
 #include "sim/memory/memory.h"
 #include "sim/step/stages.h"
 
+// memory_breakdown of a program that is cut where the options say; traces: of earlier programs, looked up and added to.
 Status memory_breakdown_cut(const StepProgram *program, const CutOptions *options, LiveTraces *traces,
                             MemoryBreakdown *breakdown, Error *error);
 

@@ -151,11 +151,11 @@ static inline bool model_layer_slides(const ModelSpec *model, int layer) {
     return model->window > 0 && layer >= model->window_first && !full;
 }
 
-// A preset by its name, alias or name on the Hugging Face hub (model_names.h), or a file in the form of its config.json
-// (the types of model_config.c), or the folder of one. USAGE with a suggestion otherwise.
 // Would model_find know the name, or is it a path?
 bool model_is_known(const char *name_or_path);
 
+// A preset by its name, alias or name on the Hugging Face hub (model_names.h), or a file in the form of its config.json
+// (the types of model_config.c), or the folder of one. USAGE with a suggestion otherwise.
 Status model_find(const char *name_or_path, Arena *arena, ModelSpec *model, Error *error);
 
 // Checks ranges, divisibility and choices that exclude each other; USAGE names the field and the value.
@@ -164,12 +164,12 @@ Status model_check(const ModelSpec *model, Error *error);
 // Sets the choices (not the sizes) of a family by Hugging Face's model_type; false when there is no such family.
 bool model_set_family(ModelSpec *model, const char *type);
 
-int model_run_count(const ModelSpec *model);  // at least 1
-LayerRun model_run(const ModelSpec *model, int index);
+int model_run_count(const ModelSpec *model);            // at least 1
+LayerRun model_run(const ModelSpec *model, int index);  // of equal layers, in order
 
 bool model_norms_behind(const ModelSpec *model);  // a half's output is normalised before it is added
-int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind);
-int64_t model_layers_parameters(const ModelSpec *model);  // of all layers
+int64_t model_layer_parameters(const ModelSpec *model, LayerKind kind);  // of one layer
+int64_t model_layers_parameters(const ModelSpec *model);                 // of all layers
 int64_t model_expert_parameters(const ModelSpec *model);  // of the experts that a token chooses from: matrices
 int64_t model_parameters(const ModelSpec *model);         // all of them, tied counted once
 int64_t
@@ -192,4 +192,4 @@ double experts_parts_visited(const Experts *experts, int parts);
 // cent. Early in training, with a loss or a bias for balance; without either it grows.
 int experts_learned_imbalance(const Experts *experts, int parts);
 
-void model_hash(const ModelSpec *model, Hash *hash);
+void model_hash(const ModelSpec *model, Hash *hash);  // of the structure: a name is none

@@ -258,8 +258,8 @@ typedef struct StepCursor {
 } StepCursor;
 
 StepCursor step_cursor_begin(const StepProgram *program);
-bool step_cursor_next(StepCursor *cursor, StepInstance *instance);
-int64_t step_instance_count(const StepProgram *program);
+bool step_cursor_next(StepCursor *cursor, StepInstance *instance);         // false: there are no more
+int64_t step_instance_count(const StepProgram *program);                   // of a step
 void step_instances(const StepProgram *program, StepInstance *instances);  // all of them, in that order
 
 static inline bool step_guard_open(const StepProgram *program, const Task *task, int layer) {
