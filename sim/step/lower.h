@@ -215,7 +215,6 @@ OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, co
 
 bool weights_are_packed(const Lowering *lowering);
 int64_t packed_bytes(const Lowering *lowering, int64_t elements);  // of a layer's leading elements
-
 int64_t unit_slice_offset(const Lowering *lowering, const char *slice);  // elements
 
 bool holds_inputs(const Lowering *lowering);  // of layers until backward has ended (lower_frozen.c)
