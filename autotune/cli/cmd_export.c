@@ -61,6 +61,14 @@ static Status narrow(Cli *cli, const ExportFormat *format, TuneRequest *request,
     return STATUS_OK;
 }
 
+enum { PASSED_OVER_MOST = 3 };  // that are named; of a model that no file can hold there are hundreds
+
+static void say_passed_over(int count) {
+    if (count > PASSED_OVER_MOST) {
+        fprintf(stderr, "ndtune: %d more are passed over\n", count - PASSED_OVER_MOST);
+    }
+}
+
 // The best entry that the format can write; better ones are named with what prevents them.
 static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, Prediction *prediction, Error *error) {
     Error best = {0};
@@ -69,13 +77,17 @@ static Status take_first(Cli *cli, const TuneResult *result, ExportCall *call, P
             .request = result->request, .prediction = &result->entries[i], .command = cli->line, .arena = &cli->arena};
         Error why = {0};
         if (export_check(call->format, &job, &why) == STATUS_OK) {
+            say_passed_over(i);
             *prediction = result->entries[i];
             return STATUS_OK;
         }
         best = i == 0 ? why : best;
-        fprintf(stderr, "ndtune: place %d, %s, is passed over: %s\n", i + 1,
-                mesh_text(&result->entries[i].plan.mesh, MESH_BUFFER), why.message);
+        if (i < PASSED_OVER_MOST) {
+            fprintf(stderr, "ndtune: place %d, %s, is passed over: %s\n", i + 1,
+                    mesh_text(&result->entries[i].plan.mesh, MESH_BUFFER), why.message);
+        }
     }
+    say_passed_over(result->entry_count);
     return error_set(error, STATUS_USAGE, "no shape that fits can be written; of the best: %s", best.message);
 }
 

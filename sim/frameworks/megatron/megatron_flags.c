@@ -51,8 +51,8 @@ static const char *megatron_refuse(const ConfigJob *job) {
               "Megatron-LM stops at --cross-entropy-fusion-impl te since 2026-06 (its megatron/training/arguments.py): "
               "use --loss target, or --as megatron-bridge with --target megatron@bridge-0.6");
     REFUSE_IF(job->arena, model->experts.count > 0 && !knows_experts(model),
-              "flags of Megatron-LM for layers of experts like those of %s are not written yet: use a mixtral or "
-              "qwen3_moe model",
+              "flags of Megatron-LM for layers of experts like those of %s are not written yet: use --as "
+              "megatron-bridge with --target megatron@bridge-0.6, whose recipe takes the model from its checkpoint",
               model->name);
     const bool activation =
         model->mlp == MLP_GATED ? model->activation == ACTIVATION_SILU : model->activation != ACTIVATION_SILU;
