@@ -1,4 +1,4 @@
-// A file with this text.
+// A file with this text. An old one of the name goes first: ext4 waits for the disk where one is cut to nothing.
 
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 static inline void text_file_write(const char *path, const char *text) {
+    remove(path);
     FILE *file = fopen(path, "wb");
     cr_assert_not_null(file);
     fputs(text, file);
