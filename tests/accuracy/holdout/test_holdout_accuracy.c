@@ -236,7 +236,7 @@ Test(fresh_runs, seven_sources_of_small_nodes_stay_near_their_first_score) {
     cr_expect_eq(of.runs.count, 68);
     cr_expect_eq(of.scored, 68);
     cr_expect_eq(of.ranking.unknown_ids, 0);
-    check_errors(&of, 0.165, 0.54);
+    check_errors(&of, 0.165, 0.36);
     check_beats_one_mfu(&of);
     cr_expect_leq(of.memory.median_abs, 0.07, "memory %.3f", of.memory.median_abs);
     cr_expect_geq(of.oom.called_feasible, 68, "%d", of.oom.called_feasible);
