@@ -465,7 +465,7 @@ static void take_settings(Arena *arena, const RunRow *row, const Target **target
         own_copy(arena, target)->runtime.launches_wait = true;
     }
     if (workspace > 0) {
-        own_copy(arena, target)->runtime.blas_workspace_bytes = workspace;
+        take_determinism(&own_copy(arena, target)->runtime, workspace);
     }
 }
 

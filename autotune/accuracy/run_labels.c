@@ -266,6 +266,13 @@ double row_workspace_bytes(const RunRow *row) {
     return bytes;
 }
 
+// Who sets workspaces wants determinism: cuBLAS asks for them, and of Megatron-LM's tests those with
+// --deterministic-mode have them, no other (tests/accuracy/megatron_ci, RESULTS).
+void take_determinism(TargetRuntime *runtime, double workspace_bytes) {
+    runtime->blas_workspace_bytes = workspace_bytes;
+    runtime->fills_results = true;
+}
+
 // Their READMEs say PaddlePaddle 2.5.1.
 bool row_is_paddle(const RunRow *row) {
     return row_cites(row, "FlagPerf@") && row_cites(row, "-paddle/");

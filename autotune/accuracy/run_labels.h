@@ -14,8 +14,9 @@ bool row_says_liger(const RunRow *row);
 bool row_skips_upcast(const RunRow *row);
 bool row_is_atorch(const RunRow *row);
 void take_paddle_nlp(Target *own);
-bool row_drops(const RunRow *row);               // what attention and MLP add to the stream
-double row_workspace_bytes(const RunRow *row);   // of each cuBLAS handle; 0 = its own
+bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
+double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
+void take_determinism(TargetRuntime *runtime, double workspace_bytes);
 bool row_runs_without_cudnn(const RunRow *row);  // where cuDNN's attention is Transformer Engine's own choice
 bool row_router_learns(const RunRow *row);       // which experts get how many tokens is its own
 bool row_is_paddle(const RunRow *row);           // whatever target it names

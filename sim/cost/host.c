@@ -158,6 +158,7 @@ int task_expert_calls(const Target *target, const Task *task) {
 // A call takes 20.3 us of the host in the mean of 645,099 and 10.3 at least (nvte_cublas_gemm of Qwen3 30B on B200,
 // yanring/Megatron-MoE-ModelZoo issue 7), where an operation takes 13 (sim/SOURCES.md H7); a cast is a launch alone, so
 // that it takes no more than the shortest call.
+static const double launch_s = 10.327e-6;
 static const double call_operations = 20.2666e-6 / 13e-6, cast_operations = 10.327e-6 / 13e-6;
 
 static double issued_by_expert(const Target *target, const Task *task) {
@@ -252,6 +253,36 @@ static bool is_timed_call(const Target *target, const TrainPlan *plan, const Tas
            !task_is_captured(target, plan, task) && collective_operations(plan, task, 1) > 0;
 }
 
+// torch.use_deterministic_algorithms has each result that is allocated filled first, by a launch of its own (PyTorch,
+// torch.utils.deterministic.fill_uninitialized_memory): of norms their statistics or a weight's and a bias's gradients
+// too, of one kernel of attention its statistics and state, or three gradients. Not priced: its pass over them.
+enum { RESULTS_OF_SEVERAL = 3 };
+
+static double filled_s(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (!target->runtime.fills_results || task->phase == PHASE_OPTIMIZER || task_is_captured(target, plan, task)) {
+        return 0;
+    }
+    int results = task_kernels(target, plan, task);
+    switch (task->kind) {
+    case TASK_ACCUMULATE:
+    case TASK_ZERO:
+        return 0;
+    case TASK_RMSNORM:
+    case TASK_LAYERNORM:
+    case TASK_RMSNORM_BACKWARD:
+    case TASK_LAYERNORM_BACKWARD:
+        results = RESULTS_OF_SEVERAL;
+        break;
+    case TASK_ATTENTION:
+    case TASK_ATTENTION_BACKWARD:
+        results = plan->attention == ATTENTION_EAGER ? results : RESULTS_OF_SEVERAL;
+        break;
+    default:
+        break;
+    }
+    return results * launch_s;
+}
+
 // Modules of layers have Python of their own around what they launch. A product of experts was measured as a whole and
 // the way to them counted launch by launch.
 static bool is_of_module(const Target *target, const TrainPlan *plan, const Task *task) {
@@ -265,12 +296,14 @@ double task_host_s(const Target *target, const TrainPlan *plan, const Task *task
     const bool one_by_one =
         plan->fused == FUSED_EAGER || (target->routes_eagerly && expert_launches(target, plan, task) > 0);
     const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
+    const double filled = filled_s(target, plan, task);
     if (is_timed_call(target, plan, task)) {
-        return runtime->host_s_per_op * call_operations_of[task->kind];
+        return runtime->host_s_per_op * call_operations_of[task->kind] + filled;
     }
     const bool by_module = runtime->module_s_per_op > 0 && is_of_module(target, plan, task);
-    return (by_module ? runtime->module_s_per_op : runtime->host_s_per_op) * issued_operations(target, plan, task) *
-           (autograd ? autograd_host_factor : 1);
+    const double issue_s =
+        (by_module ? runtime->module_s_per_op : runtime->host_s_per_op) * issued_operations(target, plan, task);
+    return issue_s * (autograd ? autograd_host_factor : 1) + filled;
 }
 
 // A target's lost_lead of what the host needs is lost to the device even where the host is ahead on the whole: its lead

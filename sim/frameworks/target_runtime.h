@@ -12,7 +12,8 @@
 
 typedef struct TargetRuntime {
     double host_s_per_op;          // host time to issue one operation
-    double module_s_per_op;        // and in a module of Transformer Engine's layers, where the host is late; 0 = as much
+    double module_s_per_op;        // and in a module of Transformer Engine's layers where the host is late; 0 = as much
+    bool fills_results;            // deterministic: what is allocated is filled first
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
                                    // are on nodes of their own
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued

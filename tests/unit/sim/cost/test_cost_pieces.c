@@ -531,58 +531,6 @@ Test(cost, each_parameter_costs_the_host_an_operation) {
     }
 }
 
-// The host's pace has a module's Python in it; the gaps between launches do not.
-Test(cost, modules_of_layers_take_the_host_longer_than_what_is_launched_outside_them) {
-    const Target layers = {
-        .fp8_flavour = FP8_TRANSFORMER_ENGINE,
-        .expert_flavour = EXPERTS_PERMUTE_KERNELS,
-        .runtime = {.host_s_per_op = 13e-6, .module_s_per_op = 39e-6, .lost_lead = 0.5},
-    };
-    Target plain = layers;
-    plain.runtime.module_s_per_op = 0;
-    const TrainPlan plan = {.fused = FUSED_FUSED};
-    const struct {
-        Task task;
-        double times;
-    } rows[] = {
-        {{.kind = TASK_GEMM, .part = GRAPHED_MLP}, 3},
-        {{.kind = TASK_ATTENTION, .part = GRAPHED_ATTENTION}, 3},
-        {{.kind = TASK_RMSNORM, .part = GRAPHED_ROUTER}, 3},
-        {{.kind = TASK_GEMM, .part = GRAPHED_ROUTER}, 1},
-        {{.kind = TASK_GEMM}, 1},
-        {{.kind = TASK_ADAMW, .phase = PHASE_OPTIMIZER}, 1},
-        {{.kind = TASK_ROUTE, .part = GRAPHED_ROUTER}, 1},
-        {{.kind = TASK_PERMUTE, .part = GRAPHED_MLP}, 1},
-        {{.kind = TASK_ALL_TO_ALL, .part = GRAPHED_MLP}, 1},
-        {{.kind = TASK_GROUPED_GEMM, .part = GRAPHED_MLP}, 1},
-        {{.kind = TASK_SWIGLU, .part = GRAPHED_MLP}, 3},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const Task *task = &rows[i].task;
-        const double host_s = task_host_s(&plain, &plan, task);
-        cr_expect_gt(host_s, 0, "row %zu", i);
-        cr_expect_float_eq(task_host_s(&layers, &plan, task), rows[i].times * host_s, 1e-12, "row %zu", i);
-        cr_expect_eq(task_gap_s(&layers, &plan, task, 1e-4), task_gap_s(&plain, &plan, task, 1e-4), "row %zu", i);
-    }
-}
-
-// PyTorch issue 138773; a gather of parameters has its own account, as has one of another framework.
-Test(cost, collectives_of_layers_take_the_host_what_was_timed_of_them) {
-    const Target layers = {.runtime = {.host_s_per_op = 13e-6, .module_s_per_op = 39e-6},
-                           .fp8_flavour = FP8_TRANSFORMER_ENGINE};
-    const Target plain = {.runtime = {.host_s_per_op = 13e-6}};
-    const TrainPlan plan = {.fused = FUSED_FUSED};
-    const TaskKind kinds[] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER, TASK_ALL_REDUCE};
-    const double seconds[] = {131e-6, 122e-6, 89e-6};
-    for (int i = 0; i < 3; i++) {
-        const Task of_tp = {.kind = kinds[i], .lane = LANE_TP, .part = GRAPHED_MLP};
-        const Task of_weights = {.kind = kinds[i], .lane = LANE_AG, .part = GRAPHED_MLP};
-        cr_expect_float_eq(task_host_s(&layers, &plan, &of_tp), seconds[i], 1e-12);
-        cr_expect_float_eq(task_host_s(&plain, &plan, &of_tp), 1.7 * 13e-6, 1e-12);
-        cr_expect_float_eq(task_host_s(&layers, &plan, &of_weights), 1.7 * 13e-6, 1e-12);
-    }
-}
-
 // Of Llama 3 8B nine tensors a layer, and embedding, final norm and head.
 Test(cost, what_the_host_does_one_by_one_is_paid_once_for_each_token_and_tensor) {
     Target target = {.runtime = {.step_fixed_s = 1, .host_s_per_token = 1e-3, .host_s_per_tensor = 1e-2}};
