@@ -64,8 +64,9 @@ static Status narrow(Cli *cli, const ExportFormat *format, TuneRequest *request,
 enum { PASSED_OVER_MOST = 3 };  // that are named; of a model that no file can hold there are hundreds
 
 static void say_passed_over(int count) {
-    if (count > PASSED_OVER_MOST) {
-        fprintf(stderr, "ndtune: %d more are passed over\n", count - PASSED_OVER_MOST);
+    const int more = count - PASSED_OVER_MOST;
+    if (more > 0) {
+        fprintf(stderr, "ndtune: %d more %s passed over\n", more, more == 1 ? "is" : "are");
     }
 }
 
