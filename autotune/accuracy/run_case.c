@@ -221,6 +221,7 @@ static const char *choose_fields(Arena *arena, const RunRow *row, const Target *
     if (row_has_recipe_overlap(row, target, plan)) {
         plan->tp_overlap = true;
     }
+    plan->op_fuser |= row_fuses_experts(row);
     if (row_has_delayed_scale(row, target, plan)) {
         plan->fp8_recipe = FP8_DELAYED;
     }
@@ -493,9 +494,12 @@ static void take_code_of_first_run(Arena *arena, const RunRow *row, const Target
     }
 }
 
-static void take_attention_precision(Arena *arena, const RunRow *row, const Target **target) {
-    if (row->attention_precision && strcmp(row->attention_precision, "fp8") == 0) {
+static void take_precision_of_parts(Arena *arena, const RunRow *row, const Target **target) {
+    if (row_attends_in_fp8(row)) {
         own_copy(arena, target)->fp8_attention = true;
+    }
+    if (row_has_fp8_head(row)) {
+        own_copy(arena, target)->fp8_head = true;
     }
 }
 
@@ -547,7 +551,7 @@ static void label_target(Arena *arena, RunCase *run) {
     launch_experts_at_once(arena, row, target);
     take_experts_of_date(arena, row, target);
     take_plain_trace(arena, row, target);
-    take_attention_precision(arena, row, target);
+    take_precision_of_parts(arena, row, target);
     take_code_of_first_run(arena, row, target);
     take_kernels_of_source(arena, row, target);
     take_settings(arena, row, target);

@@ -192,9 +192,35 @@ void row_take_libraries(const RunRow *row, Accelerator *accelerator) {
 // its tables do not print; what they captured before is in the column.
 static const char whole_graphs_since[] = "2026-06";
 
+static bool is_whole_graph(const RunRow *row) {
+    return is_of_bridge(row) && strstr(row->plan_word[PLAN_FP8_RECIPE], "mx") && strncmp(row->cluster, "gb", 2) == 0 &&
+           strcmp(row->date, whole_graphs_since) >= 0;
+}
+
 static bool is_recipe_graph(const RunRow *row) {
-    return is_of_bridge(row) && row->experts.count > 0 && strstr(row->plan_word[PLAN_FP8_RECIPE], "mx") &&
-           strncmp(row->cluster, "gb", 2) == 0 && strcmp(row->date, whole_graphs_since) >= 0;
+    return row->experts.count > 0 && is_whole_graph(row);
+}
+
+// The same recipes fuse the products of experts with their activation (cutedsl_fused_grouped_mlp at 693ad1b0c, later
+// use_transformer_engine_op_fuser, with NVTE_CUTEDSL_FUSED_GROUPED_MLP).
+bool row_fuses_experts(const RunRow *row) {
+    return row->plan_number[PLAN_OP_FUSER] == RUN_UNKNOWN && is_recipe_graph(row);
+}
+
+static bool is_deepseek(const RunRow *row) {
+    return strcmp(row->model, "DeepSeek-V3") == 0;
+}
+
+// They multiply queries, keys and values in fp8 (fp8_dot_product_attention there), but for DeepSeek-V3 on GB200, and
+// the head of DeepSeek-V3 and GPT-OSS (fp8_output_proj in the files of both models there).
+bool row_attends_in_fp8(const RunRow *row) {
+    const bool said = row->attention_precision && row->attention_precision[0] != '\0';
+    return said ? strcmp(row->attention_precision, "fp8") == 0
+                : is_recipe_graph(row) && !(is_deepseek(row) && strstr(row->cluster, "gb200"));
+}
+
+bool row_has_fp8_head(const RunRow *row) {
+    return is_whole_graph(row) && (is_deepseek(row) || strncmp(row->model, "gpt-oss", strlen("gpt-oss")) == 0);
 }
 
 // CUDA graphs of whole micro-steps, of layers, or of their parts in Megatron-core's words or the plan's, joined by +.

@@ -77,12 +77,18 @@ Status import_ask(Import *import, Asked *asked, Error *error) {
 void import_refuse_choices(Import *import, const TuneRequest *request) {
     for (int i = 0; i < PLAN_FIELD_COUNT && !import->refusal; i++) {
         const int said = import->said.choice[i];
-        const char *reason = said == IMPORT_UNSAID ? NULL
-                                                   : target_refuses(request->target, &request->model, (PlanFieldId)i,
-                                                                    said, import->arena);
+        const char *reason =
+            said == IMPORT_UNSAID ? NULL : target_refuses(request->target, (PlanFieldId)i, said, import->arena);
         if (reason) {
             import_refuse(import, NULL, "%s", reason);
         }
+    }
+    const int *said = import->said.choice;
+    const char *fused = said[PLAN_OP_FUSER] == true ? target_refuses_fused(request->target, &request->model,
+                                                                           said[PLAN_FP8_RECIPE], import->arena)
+                                                    : NULL;
+    if (fused && !import->refusal) {
+        import_refuse(import, NULL, "%s", fused);
     }
 }
 

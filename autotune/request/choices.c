@@ -255,8 +255,11 @@ void refuse_choices(Builder *builder) {
     for (int i = 0; i < PLAN_FIELD_COUNT && !request->refusal; i++) {
         const PlanFieldId id = (PlanFieldId)i;
         const bool said = builder->asked->choices[id] && request->asked[id] != TUNE_ANY;
+        request->refusal = said ? target_refuses(request->target, id, request->asked[id], builder->arena) : NULL;
+    }
+    if (!request->refusal && request->asked[PLAN_OP_FUSER] == true) {
         request->refusal =
-            said ? target_refuses(request->target, &request->model, id, request->asked[id], builder->arena) : NULL;
+            target_refuses_fused(request->target, &request->model, request->asked[PLAN_FP8_RECIPE], builder->arena);
     }
 }
 

@@ -50,7 +50,7 @@ typedef struct TimedGemm {
     double seconds;
 } TimedGemm;
 
-enum { CLUSTER_MAX_ATTENTION = 8, CLUSTER_MAX_GROUPS = 4, CLUSTER_TIERS = 2, CLUSTER_MAX_TARGETS = 4 };
+enum { CLUSTER_MAX_ATTENTION = 10, CLUSTER_MAX_GROUPS = 4, CLUSTER_TIERS = 2, CLUSTER_MAX_TARGETS = 4 };
 
 typedef struct Accelerator {
     char name[48];

@@ -20,6 +20,7 @@ typedef struct GemmShape {
     bool casts_input;    // fp8: A is cast first, as in the measurements of the rates
     double exact_share;  // fp8: of the rate, for sums in full precision, as of gradients; 0 = other sums
     bool block_scales;   // fp8: a scale for every 32 elements along K
+    bool fused;          // a kernel of Transformer Engine's fused operations
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);  // running alone
@@ -35,6 +36,7 @@ typedef struct AttentionShape {
     bool backward;
     bool reference;  // FlexAttention where nothing compiles it: operations of their own, whatever the kernel
     bool fp8;  // products of queries, keys and values in fp8, cast first, where the profile has that kernel's rates
+    bool block_scales;  //   with a scale for every 32 elements
 } AttentionShape;
 
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape);
@@ -63,7 +65,7 @@ int expert_launches_behind_counts(const Target *target, const TrainPlan *plan);
 // Are rows copied to a multiple for the experts' fp8 products, and results back (expert_launches.c)?
 bool expert_pads(const Target *target, const TrainPlan *plan);
 // Calls of the library that a product of experts is made of (host.c); 1 for any other task.
-int task_expert_calls(const Target *target, const Task *task);
+int task_expert_calls(const Target *target, const TrainPlan *plan, const Task *task);
 // Number of kernels of a task on the device, and of operations that the host issues for it (host.c).
 int task_kernels(const Target *target, const TrainPlan *plan, const Task *task);
 // Is it replayed as a part of a CUDA graph?

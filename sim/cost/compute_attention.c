@@ -107,24 +107,40 @@ const AttentionRate *attention_rate(const Accelerator *accelerator, const char *
     return best;
 }
 
+static const AttentionRate *named_rate(const Accelerator *accelerator, const char *kernel, int head_dim) {
+    const AttentionRate *rate = attention_rate(accelerator, kernel, head_dim);
+    return rate && strcmp(rate->kernel, kernel) == 0 ? rate : NULL;
+}
+
 // Rates of attention in fp8 stand beside the kernel's own, of fp8's peak; NULL: the profile has none.
 static const AttentionRate *fp8_rate(const Accelerator *accelerator, const AttentionShape *shape) {
-    const AttentionRate *rate = shape->fp8 && shape->kernel == ATTENTION_CUDNN
-                                    ? attention_rate(accelerator, "cudnn-fp8", shape->head_dim)
-                                    : NULL;
-    return rate && strcmp(rate->kernel, "cudnn-fp8") == 0 ? rate : NULL;
+    if (!shape->fp8 || shape->kernel != ATTENTION_CUDNN) {
+        return NULL;
+    }
+    const AttentionRate *scaled = shape->block_scales ? named_rate(accelerator, "cudnn-mxfp8", shape->head_dim) : NULL;
+    return scaled ? scaled : named_rate(accelerator, "cudnn-fp8", shape->head_dim);
 }
 
 // Transformer Engine casts queries, keys and values before the kernel and the output's gradient before that of backward
 // (NVIDIA/TransformerEngine@006b3360, pytorch/attention/dot_product_attention/backends.py, FusedAttnFunc): scaled by
 // current values, each is read for its maximum, read again and written in fp8. What the kernels write is bf16
-// (NVTE_DPA_FP8CS_O_in_F16).
-static const double cast_bytes = 2 + 2 + 1;
+// (NVTE_DPA_FP8CS_O_in_F16). With a scale for every 32 elements it is read once, written in both layouts
+// (mxfp8_quantize_fast_path).
+static const double cast_bytes = 2 + 2 + 1, block_cast_bytes = 2 + 1 + 1;
 
-KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
+// cuDNN's backward in fp8 skips nothing of a window: 1.48, 5.19, 19.4 and 74.8 ms at 4,096 to 32,768 keys, 128 of them
+// in the window, where bf16 takes 0.44, 0.86, 1.71 and 3.45 (NVIDIA/cudnn-frontend@3929da2, results/gpt_oss/gb300).
+static bool skips_window(const AttentionShape *shape, const AttentionRate *in_fp8) {
+    return !in_fp8 || !shape->backward;
+}
+
+KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *asked) {
+    const AttentionRate *in_fp8 = fp8_rate(accelerator, asked);
+    AttentionShape own = *asked;
+    own.window = skips_window(asked, in_fp8) ? asked->window : 0;
+    const AttentionShape *shape = &own;
     const bool triton = shape->kernel == ATTENTION_TRITON;
     const char *kernel = attention_names[triton ? ATTENTION_FLASH : shape->kernel];
-    const AttentionRate *in_fp8 = fp8_rate(accelerator, shape);
     const AttentionRate *rate = in_fp8 ? in_fp8 : attention_rate(accelerator, kernel, shape->head_dim);
     if (!rate || !cost_supports(accelerator, dtype)) {
         return (KernelTime){.seconds = INFINITY};
@@ -159,7 +175,9 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double flop_per_s = peak * efficiency * ramp * diagonal * occupancy;
     const double compute_s = flops / flop_per_s * (triton ? triton_slowdown : 1);
     const double cast = query_bytes / 2 + (shape->backward ? 0 : key_bytes);
-    const double cast_s = in_fp8 ? memory_s * cast * cast_bytes / dtype_bytes(dtype) / bytes : 0;
+    const double cast_s =
+        in_fp8 ? memory_s * cast * (shape->block_scales ? block_cast_bytes : cast_bytes) / dtype_bytes(dtype) / bytes
+               : 0;
     const double busy_s = fmax(compute_s, memory_s) + cast_s;
     return (KernelTime){
         .seconds = floor_s + busy_s, .memory_s = memory_s, .memory_bound = memory_s > compute_s ? 1 : 0};

@@ -106,6 +106,14 @@ static double alignment_efficiency(const GemmShape *shape) {
 // without casts (NVIDIA/TransformerEngine docs/examples/gemm_profiling/gemm_profiling.rst, pre-quantized).
 static const double block_scaled_share = 6.812 / 7.161;
 
+// The launch of fp8's rates has the cast of their harness in it. Fused operations cast by kernels that are priced by
+// themselves, and before a product that reads weights put their scales in the order that the kernel wants
+// (Transformer Engine v2.16, get_device_pointer_for_data_and_scales with swizzle).
+static double fused_launch_s(const Accelerator *accelerator, const GemmShape *shape) {
+    const double order_s = accelerator->kernel_floor_s + accelerator->kernel_gap_s;
+    return accelerator->gemm[DTYPE_BF16].launch_s + (shape->trans_a ? 0 : order_s);
+}
+
 static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape, double flop_per_s) {
     const GemmRate *rate = &accelerator->gemm[dtype];
     const double element = dtype == DTYPE_NVFP4 ? 0.5 : dtype_bytes(dtype);  // as its fit reads: without scales
@@ -126,7 +134,8 @@ static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, cons
     const double sum_bytes = sums ? fmax(0, group_count(shape) * m * n * (shape->output_bytes - plain)) : 0;
     const double sum_s = unhidden_sum_share * sum_bytes / accelerator->memory_bytes_per_s;
     const double quant_s = shape->casts_input ? FP8_QUANT_BYTES * m * k / bytes_per_s : 0;
-    return (KernelTime){.seconds = rate->launch_s + cbrt(compute_cube + memory_cube) + sum_s + quant_s,
+    const double launch_s = shape->fused ? fused_launch_s(accelerator, shape) : rate->launch_s;
+    return (KernelTime){.seconds = launch_s + cbrt(compute_cube + memory_cube) + sum_s + quant_s,
                         .memory_s = memory_s,
                         .memory_bound = memory_cube / (compute_cube + memory_cube)};
 }

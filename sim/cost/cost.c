@@ -164,8 +164,13 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
     return time;
 }
 
-// Kernels of biases that are added expert by expert, and two for all of them (lower_apart.c).
-enum { BIAS_KERNELS = 2, BIAS_BACKWARD_KERNELS = 5, BIAS_KERNELS_OF_ALL = 2 };
+// Kernels beside a product of experts: biases are added expert by expert, and two for all of them (lower_apart.c);
+// fused operations cast all rows by one.
+static int kernels_beside(const TrainPlan *plan, const Task *task) {
+    enum { BIAS_KERNELS = 2, BIAS_BACKWARD_KERNELS = 5, BIAS_KERNELS_OF_ALL = 2 };
+    const int each = task->phase == PHASE_FORWARD ? BIAS_KERNELS : BIAS_BACKWARD_KERNELS;
+    return plan->op_fuser ? 1 : each * task->groups + BIAS_KERNELS_OF_ALL;
+}
 
 // Of as many rows for each expert. Calls share their waves on the streams that they are spread over, but each starts
 // anew: 72 products of Transformer Engine on B200 (20 to 256 experts, forward and input gradients) are at -23 % without
@@ -178,20 +183,21 @@ static KernelTime grouped_task_time(const CostModel *model, const StepProgram *p
                              .n = task->n,
                              .k = task->trans_a ? rows : task->k,
                              .groups = task->groups,
-                             .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1),
+                             .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1) + task->epilogue_bytes,
                              .trans_a = task->trans_a,
                              .trans_b = task->trans_b,
                              .output = output,
                              .accumulate = task->accumulate,
+                             .fused = program->plan.op_fuser,
                              .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, computed_dtype(accelerator, task), &shape);
     if (accelerator->grouped_ramp_rows == 0) {  // measured ones have it; fp8's has a cast in it, bf16's is a launch
-        time.seconds += (task_expert_calls(model->target, task) - 1) * accelerator->gemm[DTYPE_BF16].launch_s;
+        time.seconds +=
+            (task_expert_calls(model->target, &program->plan, task) - 1) * accelerator->gemm[DTYPE_BF16].launch_s;
     }
     if (task->cast_bytes > 0) {
-        const int each = task->phase == PHASE_FORWARD ? BIAS_KERNELS : BIAS_BACKWARD_KERNELS;
         const KernelTime biases =
-            stream_time(accelerator, (double)task->cast_bytes, each * task->groups + BIAS_KERNELS_OF_ALL);
+            stream_time(accelerator, (double)task->cast_bytes, kernels_beside(&program->plan, task));
         time.seconds += biases.seconds + apart_s(accelerator, task);
         time.memory_s += biases.memory_s;
     }
@@ -225,7 +231,8 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                             .diagonal = task->ring_step == 0,
                             .backward = task->kind == TASK_ATTENTION_BACKWARD,
                             .reference = program->target->reference_attention,
-                            .fp8 = program->target->fp8_attention};
+                            .fp8 = program->target->fp8_attention,
+                            .block_scales = program->plan.fp8_recipe == FP8_MX};
     if (program->plan.pack > 0) {  // kernels of variable lengths: as many documents as make the rows
         const double document = plan_document_tokens(&program->plan);
         shape.sequences *= queries / document;
@@ -389,11 +396,24 @@ static bool travels_to_experts(const StepProgram *program, const Task *task) {
     return task->group >= 0 && (program->groups[task->group].axes & AXIS_BIT(AXIS_EP)) && !task->awaited;
 }
 
+// Multiprocessors that an exchange has. HybridEP's in all performance recipes of Megatron-Bridge (moe_hybridep_num_sms
+// of scripts/performance/utils/overrides.py, d8348845d to 693ad1b0c, and of perf_recipes/_common.py); DeepEP's are
+// those of the rate that it is priced at (collective_exchange.c).
+static double exchange_sms(const CostModel *model, const StepProgram *program, const Task *task,
+                           const CollectiveCost *exchange) {
+    enum { HYBRIDEP_SMS = 32, DEEPEP_SMS = 24 };
+    const bool hybrid = target_dispatch(model->target, &program->plan) == DISPATCH_HYBRIDEP;
+    return !task->once ? exchange->ctas : hybrid ? HYBRIDEP_SMS : DEEPEP_SMS;
+}
+
 // With tp_overlap most of a tp collective runs inside the GEMM that it feeds; what is left is the target's number.
-static double exposed_share(const CostModel *model, const StepProgram *program, const Task *task) {
+// Tokens that travel beside a micro-step take multiprocessors from its kernels.
+static double exposed_share(const CostModel *model, const StepProgram *program, const Task *task,
+                            const CollectiveCost *exchange) {
     if (program->plan.ep_overlap && (travels_to_experts(program, task) || task->once)) {
         const double alone = model->paired ? 0 : cost_unpaired_share(&program->plan);
-        return alone + (1 - alone) * model->target->ep_overlap_exposed;
+        const double taken = exchange_sms(model, program, task, exchange) / model->profile->accelerator.sm_count;
+        return alone + (1 - alone) * (model->target->ep_overlap_exposed + taken);
     }
     const bool overlaps =
         program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE && !task->unhidden;
@@ -450,7 +470,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         const double bucketed =
             buckets_collective_s(model, program, task, &(BucketCall){kind, &placement, payload, number, alone.seconds});
         const double in_the_open = gather_open_s(model, program, task, bucketed);
-        cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task) *
+        cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task, &alone) *
                        (1 + model->target->runtime.collective_share);
         cost.seconds += buckets_copies_s(model, program, task);
         if (task->awaited) {

@@ -149,9 +149,9 @@ bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *t
 // 1499 on what that costs the host). They are issued from C++, under the one operation that the table counts. The rest
 // for each expert is Python that was measured and comes to what is counted here and in parameter_operations
 // (tests/accuracy/runs/RESULTS.md, "What a call for each expert costs the host").
-int task_expert_calls(const Target *target, const Task *task) {
+int task_expert_calls(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool loops = task->kind == TASK_GROUPED_GEMM && target->expert_flavour == EXPERTS_PERMUTE_KERNELS &&
-                       !target->experts_at_once;
+                       !target->experts_at_once && !plan->op_fuser;
     return loops ? task->groups : 1;
 }
 
@@ -161,8 +161,8 @@ int task_expert_calls(const Target *target, const Task *task) {
 static const double launch_s = 10.327e-6;
 static const double call_operations = 20.2666e-6 / 13e-6, cast_operations = 10.327e-6 / 13e-6;
 
-static double issued_by_expert(const Target *target, const Task *task) {
-    const int calls = task_expert_calls(target, task);
+static double issued_by_expert(const Target *target, const TrainPlan *plan, const Task *task) {
+    const int calls = task_expert_calls(target, plan, task);
     return calls > 1 ? calls * (call_operations + (task->cast_bytes > 0 ? cast_operations : 0)) - 1 : 0;
 }
 
@@ -239,7 +239,7 @@ static double issued_operations(const Target *target, const TrainPlan *plan, con
     if (has_engine_layers(target, plan)) {
         operations += collective_operations(plan, task, launches) + parameter_operations(target, task);
     }
-    return operations + issued_by_expert(target, task);
+    return operations + issued_by_expert(target, plan, task);
 }
 
 // A call of torch.distributed, on top of the module that makes it, which was timed on one rank: 131 us to gather into a

@@ -26,8 +26,8 @@ static const char *check_dispatch(const Target *target, const ModelSpec *model, 
 }
 
 // Megatron-core's transformer_config.py asserts it.
-static const char *check_ep_overlap(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    const char *lacks = choice_rule(target, model, plan, PLAN_EP_OVERLAP, arena);
+static const char *check_ep_overlap(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const char *lacks = choice_rule(target, plan, PLAN_EP_OVERLAP, arena);
     if (lacks || !plan->ep_overlap || plan->mesh.size[AXIS_EP] == 1) {
         return lacks;
     }
@@ -116,5 +116,5 @@ const char *expert_rule(const Target *target, const ModelSpec *model, const Trai
     reason = reason ? reason : check_etp(target, model, plan, arena);
     reason = reason ? reason : check_capacity(target, plan, arena);
     reason = reason ? reason : check_dispatch(target, model, plan, arena);
-    return reason ? reason : check_ep_overlap(target, model, plan, arena);
+    return reason ? reason : check_ep_overlap(target, plan, arena);
 }

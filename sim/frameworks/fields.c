@@ -145,6 +145,7 @@ static const TargetField fields[] = {
     NEWER(sums_by_product),
     NEWER(reference_attention),
     NEWER(fp8_attention),
+    NEWER(fp8_head),
     NEWER(slices_messages),
     NEWER(runtime.strided_rotary),
     NEWER(runtime.joins_apart),

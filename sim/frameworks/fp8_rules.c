@@ -18,7 +18,7 @@ static const char *recipes_text(unsigned recipes, Arena *arena) {
 static const char *refuse_parameters(const Target *target, const ModelSpec *model, const TrainPlan *plan,
                                      Arena *arena) {
     const unsigned recipes = target->fp8_parameters;
-    const char *lacks = choice_rule(target, model, plan, PLAN_FP8_PARAMETERS, arena);
+    const char *lacks = choice_rule(target, plan, PLAN_FP8_PARAMETERS, arena);
     if (!plan->fp8_parameters || lacks) {
         return lacks;
     }
@@ -48,7 +48,7 @@ static const char *refuse_parameters(const Target *target, const ModelSpec *mode
 static const char *refuse_activation(const Target *target, const ModelSpec *model, const TrainPlan *plan,
                                      Arena *arena) {
     const bool swiglu = model->mlp == MLP_GATED && model->activation == ACTIVATION_SILU && !model->experts.bias;
-    const char *lacks = choice_rule(target, model, plan, PLAN_FP8_ACTIVATION, arena);
+    const char *lacks = choice_rule(target, plan, PLAN_FP8_ACTIVATION, arena);
     if (!plan->fp8_activation || lacks) {
         return lacks;
     }

@@ -12,6 +12,16 @@ static const char *refuse_qkv(const ModelSpec *model, const TrainPlan *plan, Are
     return NULL;
 }
 
+static const char *refuse_experts(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const int recipe = plan->precision == DTYPE_FP8 ? (int)plan->fp8_recipe : PLAN_ANY;
+    const char *reason = target_refuses_fused(target, model, recipe, arena);
+    REFUSE_IF(
+        arena, !reason && (plan->fp8_activation || (plan->recompute_modules & RECOMPUTE_EXPERT_ACTIVATION)),
+        "op_fuser=on has the activation of experts in their products, so that its input is not cast and it is not "
+        "recomputed: use fp8_activation off, recompute_modules without moe-act, or op_fuser off");
+    return reason;
+}
+
 // An adapter wraps the layer that TEFusedMLP asks for, whose words these are.
 static const char *refuse_fused(const TrainPlan *plan, Arena *arena) {
     REFUSE_IF(arena, plan_has_adapters(plan) && plan->lora_targets == LORA_ALL,
@@ -22,8 +32,10 @@ static const char *refuse_fused(const TrainPlan *plan, Arena *arena) {
 }
 
 const char *op_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    const char *reason = choice_rule(target, model, plan, PLAN_OP_FUSER, arena);
-    reason = reason ? reason : choice_rule(target, model, plan, PLAN_QKV_ROPE, arena);
+    const char *reason = choice_rule(target, plan, PLAN_OP_FUSER, arena);
+    reason = reason ? reason : choice_rule(target, plan, PLAN_QKV_ROPE, arena);
     reason = reason || !plan->op_fuser ? reason : refuse_fused(plan, arena);
+    reason =
+        reason || !plan->op_fuser || model->experts.count == 0 ? reason : refuse_experts(target, model, plan, arena);
     return reason || !plan->qkv_rope ? reason : refuse_qkv(model, plan, arena);
 }

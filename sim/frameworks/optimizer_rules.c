@@ -36,8 +36,8 @@ static const char *refuse_in_backward(const Target *target, const TrainPlan *pla
     return NULL;
 }
 
-const char *optimizer_rule(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    const char *early = choice_rule(target, model, plan, PLAN_UPDATE_IN_BACKWARD, arena);
+const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const char *early = choice_rule(target, plan, PLAN_UPDATE_IN_BACKWARD, arena);
     early = early || !plan->update_in_backward ? early : refuse_in_backward(target, plan, arena);
     if (early) {
         return early;

@@ -128,7 +128,7 @@ typedef struct Target {
     ExpertFlavour expert_flavour;
     bool experts_at_once;  // EXPERTS_PERMUTE_KERNELS: one launch has a product of all experts, not one for each
     bool routes_eagerly, sums_by_product;  // experts' way is not compiled; WEIGHTED_FP32: an fp32 product sums results
-    bool reference_attention, fp8_attention;  // FlexAttention uncompiled, its reference in fp32; cuDNN's in fp8
+    bool reference_attention, fp8_attention, fp8_head;  // FlexAttention uncompiled: fp32; cuDNN's and the head's in fp8
     bool experts_apart;  // with ep, wrapped by themselves: backward gathers a layer's as it comes to it, not before
     // legality
     ReplicateRule replicate_rule;

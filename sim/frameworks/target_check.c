@@ -24,7 +24,7 @@ static int axis_size(const Check *check, Axis axis) {
 }
 
 static const char *choice_refused(const Check *check, PlanFieldId id) {
-    return choice_rule(check->target, check->model, check->plan, id, check->arena);
+    return choice_rule(check->target, check->plan, id, check->arena);
 }
 
 static const char *check_positive(const Check *check) {
@@ -305,7 +305,7 @@ static const char *check_master(const Check *check) {
 }
 
 static const char *check_optimizer(const Check *check) {
-    return optimizer_rule(check->target, check->model, check->plan, check->arena);
+    return optimizer_rule(check->target, check->plan, check->arena);
 }
 
 static const char *check_operations(const Check *check) {

@@ -231,27 +231,15 @@ static bool offers_bucket(const Target *target, const TrainPlan *plan, int value
                           plan_field_matters(plan, PLAN_REDUCE_BUCKET));
 }
 
-// Of experts Megatron's switch fuses all products and the activation (transformer/moe/experts.py,
-// _is_fused_impl_supported), in fp8 or not.
-static const char *refuse_fused_experts(const Target *target, const ModelSpec *model, Arena *arena) {
-    REFUSE_IF(
-        arena, model->experts.count > 0,
-        "op_fuser=on of layers of experts, which %s has, is not predicted, though %s has operations for them: use "
-        "op_fuser off",
-        model->name, target->name);
-    return NULL;
-}
-
 typedef struct TargetChoice {
     int (*usual)(const Target *target, const TrainPlan *plan);
     bool (*offers)(const Target *target, const TrainPlan *plan, int value);
     size_t member, bytes;               // of a target: not 0 where it has values besides its own; no bytes: no matter
     bool (*has)(const Target *target);  // the same by more than a member; NULL: no matter
     int (*told)(const Target *target, const TrainPlan *plan);
-    // Other values than the usual one are refused: where this member is 0, in these words ("": that it has none) ...
+    // Other values than the usual one are refused: where this member is 0, in these words ("": that it has none)
     size_t needed, needed_bytes;
     const char *lacks;
-    const char *(*refuse)(const Target *target, const ModelSpec *model, Arena *arena);  // ... or of this model; NULL
 } TargetChoice;
 
 #define HAS(name) .member = offsetof(Target, name), .bytes = sizeof((Target *)0)->name
@@ -288,7 +276,7 @@ static const TargetChoice choices[PLAN_FIELD_COUNT] = {
     [PLAN_PP_ROUNDS] = {HAS(pp_rounds), .told = told_rounds},
     [PLAN_P2P_OVERLAP] = {HAS(p2p_switch)},
     [PLAN_FP8_ACTIVATION] = {HAS(fp8_activation), NEEDS(fp8_activation, "")},
-    [PLAN_OP_FUSER] = {HAS(op_fuser), NEEDS(op_fuser, ""), .refuse = refuse_fused_experts},
+    [PLAN_OP_FUSER] = {HAS(op_fuser), NEEDS(op_fuser, "")},
     [PLAN_QKV_ROPE] = {HAS(qkv_rope), NEEDS(qkv_rope, "")},
     [PLAN_FP8_PARAMETERS] = {NEEDS(fp8_parameters, "")},
     [PLAN_UPDATE_IN_BACKWARD] = {NEEDS(updates_in_backward, "")},
@@ -376,16 +364,26 @@ bool target_has_choice(const Target *target, PlanFieldId id) {
     return choice->has ? choice->has(target) : is_set(target, choice->member, choice->bytes);
 }
 
-const char *target_refuses(const Target *target, const ModelSpec *model, PlanFieldId id, int value, Arena *arena) {
+const char *target_refuses(const Target *target, PlanFieldId id, int value, Arena *arena) {
     const TargetChoice *choice = &choices[id];
     const int usual = plan_fields[id].usual;
     if (value == usual || is_set(target, choice->needed, choice->needed_bytes)) {
-        return value != usual && choice->refuse ? choice->refuse(target, model, arena) : NULL;
+        return NULL;
     }
     const char *name = plan_fields[id].name, *without = plan_value_text(id, usual, VALUE_BUFFER);
     REFUSE_IF(arena, choice->lacks[0], "%s %s: use %s %s", target->name, choice->lacks, name, without);
     return arena_format(arena, "%s@%s has no %s=%s: use %s %s", target->name, target->version, name,
                         plan_value_text(id, value, VALUE_BUFFER), name, without);
+}
+
+// Of experts Megatron's switch fuses all products and the activation (transformer/moe/experts.py,
+// _is_fused_impl_supported), in fp8 or not; kernels that anybody timed are those of mxfp8.
+const char *target_refuses_fused(const Target *target, const ModelSpec *model, int recipe, Arena *arena) {
+    REFUSE_IF(arena, model->experts.count > 0 && recipe != FP8_MX,
+              "op_fuser=on of layers of experts, which %s has, is predicted in mxfp8 alone, though %s has operations "
+              "for others: use op_fuser off",
+              model->name, target->name);
+    return NULL;
 }
 
 int target_outdoing(const Target *target, const TrainPlan *plan, PlanFieldId id) {

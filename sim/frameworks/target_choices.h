@@ -31,7 +31,9 @@ bool target_has_choice(const Target *target, PlanFieldId id);
 
 // Why no plan of the target for the model has that value: one sentence, arena text; NULL: as far as this tells without
 // the rest of a plan (target_check), some do. Asked too of what was said, of which plans drop what changes nothing.
-const char *target_refuses(const Target *target, const ModelSpec *model, PlanFieldId id, int value, Arena *arena);
+const char *target_refuses(const Target *target, PlanFieldId id, int value, Arena *arena);
+// Of op_fuser=on beside this fp8_recipe (another number: none) and this model.
+const char *target_refuses_fused(const Target *target, const ModelSpec *model, int recipe, Arena *arena);
 
 // The value that is no slower and needs no more memory than the others which the target offers, whatever else the plan
 // says; PLAN_ANY where there is none.

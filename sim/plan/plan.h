@@ -64,7 +64,7 @@ typedef struct TrainPlan {
     int pp_rounds;        // pp > 1: schedules that share the micro-steps, one after another
     bool p2p_waits;       // interleaved: a stage waits for each message between stages, as it does with one chunk
     bool fp8_activation;  // a gated activation keeps its input for backward in fp8
-    bool op_fuser;        // dense MLPs and adapters are Transformer Engine's fused operations
+    bool op_fuser;        // MLPs, experts and adapters are Transformer Engine's fused operations
     bool qkv_rope;        // one kernel takes q, k and v out of their product and turns the first two
 } TrainPlan;
 

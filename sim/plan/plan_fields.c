@@ -452,9 +452,9 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
     [PLAN_OP_FUSER] = {"op_fuser", .label = "fused operations", FLAG(op_fuser), WORDS(tp_overlap_names),
                        .json_bool = true, .matters = fuses_operations, .scope = PLAN_OF_SHAPE,
                        .option = {"op-fuser", "off|on", NULL, "off",
-                                  "dense MLPs and adapters of Transformer Engine's fused operations (Megatron's "
-                                  "use-transformer-engine-op-fuser): activations write fp8 themselves, products of "
-                                  "adapters scale and add; never tried by itself"},
+                                  "dense MLPs, experts in mxfp8 and adapters of Transformer Engine's fused operations "
+                                  "(Megatron's use-transformer-engine-op-fuser): activations write fp8 themselves, "
+                                  "products of adapters scale and add; never tried by itself"},
                        .column = "op_fuser", .column_is_number = true},
     [PLAN_QKV_ROPE] = {"qkv_rope", .label = "one kernel of q, k and v", FLAG(qkv_rope), WORDS(tp_overlap_names),
                        .json_bool = true, .scope = PLAN_OF_SHAPE,

@@ -29,6 +29,33 @@ void exchange_counts(Lowering *lowering, const ExpertTensors *tensors);
 void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to);
 void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to);
 
+// ---- products (lower_grouped.c)
+
+typedef struct Grouped {
+    const char *name, *dgrad, *wgrad, *weights, *bias;
+    int64_t in, out;
+    bool activated;  // the activation reads its result
+} Grouped;
+
+static inline bool fuses_experts(const Lowering *lowering) {  // with their activation
+    return lowering->plan->op_fuser && lowering->model->experts.count > 0;
+}
+static inline bool gates_experts(const Lowering *lowering) {
+    return lowering->model->mlp == MLP_GATED;
+}
+int64_t expert_ffn(const Lowering *lowering);
+int64_t expert_up_width(const Lowering *lowering);  // what the first product gives a row: gate and up, or up alone
+Grouped grouped_up(const Lowering *lowering);
+Grouped grouped_down(const Lowering *lowering);
+Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x, int32_t y);
+// Returns the product that computes the input's gradient.
+Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
+                         int32_t dx, int32_t dy);
+int64_t grouped_apart_bytes(const Lowering *lowering, int64_t width);
+int64_t grouped_replicated_bias(const Lowering *lowering, const char *bias);
+void fuse_activation(Lowering *lowering, Op *up, const ExpertTensors *tensors);
+void fuse_activation_backward(Lowering *lowering, Op *down_dgrad, const ExpertTensors *tensors);
+
 // ---- operations of their own around the products (lower_apart.c)
 
 void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t width);

@@ -121,8 +121,9 @@ int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole 
     const bool written = role != GEMM_WEIGHT_GRADIENT && is_cast_by_writer(lowering, a);
     const bool a_known = is_cast(lowering, a) || written || (shared && role == GEMM_FORWARD);
     const bool turns = written && role == GEMM_INPUT_GRADIENT && !lowering_adapts(lowering) && makes_turned(lowering);
-    const bool b_known = is_cast(lowering, b) || (shared && role == GEMM_WEIGHT_GRADIENT) ||
-                         (role != GEMM_WEIGHT_GRADIENT && fp8_gathers_weights(lowering));
+    const bool b_known =
+        is_cast(lowering, b) || (shared && role == GEMM_WEIGHT_GRADIENT) ||
+        (role != GEMM_WEIGHT_GRADIENT && (fp8_gathers_weights(lowering) || linear->unit == lowering->head_unit));
     const OpRef *x = role == GEMM_FORWARD ? a : role == GEMM_WEIGHT_GRADIENT ? b : NULL;
     return (int64_t)((x ? saved_input_bytes(lowering, role, x) : 0) +
                      (a_known ? (turns ? TURN_BYTES : 0) : bytes->a) * (double)elements(lowering, a) +

@@ -13,19 +13,6 @@
 
 #include "sim/step/experts.h"
 
-static int64_t expert_ffn(const Lowering *lowering) {
-    return lowering->model->experts.ffn / lowering_expert_tp(lowering);
-}
-
-static bool is_gated(const Lowering *lowering) {
-    return lowering->model->mlp == MLP_GATED;
-}
-
-// What an expert's first product gives a row: gate and up, or up alone.
-static int64_t up_width(const Lowering *lowering) {
-    return (is_gated(lowering) ? 2 : 1) * expert_ffn(lowering);
-}
-
 // Rows per expert; if all ranks gather the tokens, which token visits which and the weights: 3 bytes per expert.
 static int32_t counted_by(Lowering *lowering, const char *name, int ranks) {
     const int64_t experts = lowering->model->experts.count;
@@ -68,7 +55,7 @@ static ExpertTensors expert_tensors(Lowering *lowering, const Half *half) {
                            .logits = tokens_by(lowering, "router_logits", lowering->model->experts.count),
                            .routing = row_statistics(lowering, "routing", 2 * routed_rows(lowering)),
                            .in = received_by(lowering, "experts_in", d->hidden),
-                           .gate_up = received_by(lowering, "experts_gate_up", up_width(lowering)),
+                           .gate_up = received_by(lowering, "experts_gate_up", expert_up_width(lowering)),
                            .act = received_by(lowering, "experts_act", expert_ffn(lowering)),
                            .out = out,
                            .back = results_back(lowering, half, out)};
@@ -114,110 +101,6 @@ static int32_t gate_of(Lowering *lowering, const char *name) {
     return tokens_by(lowering, name, 1);
 }
 
-// ---- grouped products
-
-typedef struct Grouped {
-    const char *name, *dgrad, *wgrad, *weights, *bias;
-    int64_t in, out;
-} Grouped;
-
-static Grouped grouped_up(const Lowering *lowering) {
-    return (Grouped){"experts gate up", "experts gate up dgrad", "experts gate up wgrad", "experts_up",
-                     "experts_up_bias", lowering->dims.hidden,   up_width(lowering)};
-}
-
-static Grouped grouped_down(const Lowering *lowering) {
-    return (Grouped){"experts down",      "experts down dgrad", "experts down wgrad", "experts_down",
-                     "experts_down_bias", expert_ffn(lowering), lowering->dims.hidden};
-}
-
-// Their weights, or the copies that Transformer Engine keeps, which are then what the input's gradient reads.
-static OpRef grouped_weights(const Lowering *lowering, const Grouped *grouped, GemmRole role) {
-    const bool copied = lowering->fp8_experts >= 0 && (role != GEMM_FORWARD || !fp8_keeps_parameters(lowering));
-    return copied ? op_whole(lowering, lowering->fp8_experts)
-                  : unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->weights,
-                               grouped->weights);
-}
-
-static Op *add_grouped(Lowering *lowering, Section section, GemmRole role, const char *name, OpRef a, OpRef b,
-                       OpRef c) {
-    Op *op = op_add(lowering, section, TASK_GROUPED_GEMM, layer_phase(section), name);
-    op->task.groups = lowering_local_experts(lowering);
-    op->task.dtype = lowering->fp8 != FP8_NONE ? fp8_product_dtype(lowering, role) : op->task.dtype;
-    OP_OPERANDS(op, ACCESS_READ, a, b);
-    op_operand(op, c, ACCESS_WRITE);
-    return op;
-}
-
-static void set_product(Op *op, int64_t m, int64_t n, int64_t k, double flops) {
-    op->task.m = m;
-    op->task.n = n;
-    op->task.k = k;
-    op->task.flops = flops;
-}
-
-// Where gate and up are separate products (models/common/moe.py, GroupedExperts) autograd adds the
-// gradients of their common input, three planes of rows.
-static int64_t apart_bytes(const Lowering *lowering, int64_t width) {
-    const bool apart = lowering->target->expert_flavour == EXPERTS_WEIGHTED_FP32;
-    return apart ? 3 * received_rows(lowering) * width * lowering->dims.element : 0;
-}
-
-static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
-    return 2.0 * (double)received_rows(lowering) * (double)grouped->in * (double)grouped->out;
-}
-
-// Rows of that width are cast before the product.
-static int64_t casts(const Lowering *lowering, GemmRole role, int64_t width) {
-    return lowering->fp8 != FP8_NONE
-               ? (int64_t)(fp8_rows_cast_bytes(lowering, role) * (double)received_rows(lowering) * (double)width)
-               : 0;
-}
-
-// Elements of the bias after a product whose partial sums tp ranks add up.
-static int64_t replicated_bias(const Lowering *lowering, const char *bias) {
-    return lowering->target->own_kernels && !lowering_routes_apart(lowering) && strcmp(bias, "experts_down_bias") == 0
-               ? lowering_local_experts(lowering) * lowering->dims.hidden
-               : 0;
-}
-
-static Op *add_grouped_forward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
-                               int32_t y) {
-    Op *op = add_grouped(lowering, SECTION_LAYER_FORWARD, GEMM_FORWARD, grouped->name, op_whole(lowering, x),
-                         grouped_weights(lowering, grouped, GEMM_FORWARD), op_whole(lowering, y));
-    told(lowering, op, tensors->come);
-    if (lowering->model->experts.bias && lowering->target->own_kernels) {
-        op_operand(
-            op, unit_slice(lowering, lowering->weights[lowering_expert_unit(lowering)], grouped->bias, grouped->bias),
-            ACCESS_READ);
-        op->task.replicated = replicated_bias(lowering, grouped->bias);
-    }
-    op->task.trans_b = true;
-    set_product(op, received_rows(lowering), grouped->out, grouped->in, grouped_flops(lowering, grouped));
-    op->task.cast_bytes = casts(lowering, GEMM_FORWARD, grouped->in);
-    return op;
-}
-
-// Returns the product that computes the input's gradient.
-static Op *add_grouped_backward(Lowering *lowering, const Grouped *grouped, const ExpertTensors *tensors, int32_t x,
-                                int32_t dx, int32_t dy) {
-    Op *op = add_grouped(lowering, SECTION_LAYER_BACKWARD, GEMM_INPUT_GRADIENT, grouped->dgrad, op_whole(lowering, dy),
-                         grouped_weights(lowering, grouped, GEMM_INPUT_GRADIENT), op_whole(lowering, dx));
-    told(lowering, op, tensors->come);
-    set_product(op, received_rows(lowering), grouped->in, grouped->out, grouped_flops(lowering, grouped));
-    op->task.cast_bytes = casts(lowering, GEMM_INPUT_GRADIENT, grouped->out);
-    Op *input = op;
-    op = add_grouped(
-        lowering, SECTION_LAYER_BACKWARD, GEMM_WEIGHT_GRADIENT, grouped->wgrad, op_whole(lowering, dy),
-        op_whole(lowering, x),
-        unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], grouped->weights, grouped->weights));
-    told(lowering, op, tensors->come);
-    op->task.trans_a = true;
-    set_product(op, grouped->out, grouped->in, received_rows(lowering), grouped_flops(lowering, grouped));
-    op->task.cast_bytes = casts(lowering, GEMM_WEIGHT_GRADIENT, grouped->in);
-    return input;
-}
-
 // ---- memory-bound operations
 
 Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *name) {
@@ -230,7 +113,7 @@ Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *n
 // What an eager framework keeps for a gated activation: act(gate). Without a gate Megatron keeps what its weights are
 // multiplied with.
 static OpRef kept_values(Lowering *lowering) {
-    return lowering->target->fused_projections && is_gated(lowering)
+    return lowering->target->fused_projections && gates_experts(lowering)
                ? op_absent()
                : op_whole(lowering, received_by(lowering, "experts_values", expert_ffn(lowering)));
 }
@@ -238,7 +121,7 @@ static OpRef kept_values(Lowering *lowering) {
 static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const char *name) {
     Op *op = add_routed(lowering, section, kind, name);
     op_size(op, received_rows(lowering), expert_ffn(lowering));
-    op->task.stride = up_width(lowering);
+    op->task.stride = expert_up_width(lowering);
     op->task.inner = 0;
     op->task.activation = lowering->model->activation;
     return op;
@@ -248,7 +131,7 @@ static const StoredInput stored = {"experts_gate_up_fp8", "experts_gate_up_again
                                    "experts gate up from fp8"};
 
 static int64_t stored_elements(const Lowering *lowering) {
-    return received_rows(lowering) * up_width(lowering);
+    return received_rows(lowering) * expert_up_width(lowering);
 }
 
 static int32_t moved_by(Lowering *lowering, const char *name) {
@@ -301,26 +184,37 @@ static void tokens_to_experts(Lowering *lowering, const ExpertTensors *tensors, 
     }
 }
 
-static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
-    const Section section = SECTION_LAYER_FORWARD;
-    const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
-    route(lowering, tensors, x);
-    tokens_to_experts(lowering, tensors, x);
-    add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
+static void activate(Lowering *lowering, const ExpertTensors *tensors) {
     lower_stored(lowering, &stored, tensors->gate_up, stored_elements(lowering));
-    Op *op = is_gated(lowering) ? add_gated(lowering, section, TASK_SWIGLU, "experts swiglu")
-                                : add_gated(lowering, section, TASK_ACTIVATION, "experts activation");
+    Op *op = gates_experts(lowering)
+                 ? add_gated(lowering, SECTION_LAYER_FORWARD, TASK_SWIGLU, "experts swiglu")
+                 : add_gated(lowering, SECTION_LAYER_FORWARD, TASK_ACTIVATION, "experts activation");
     add_clamps(lowering, op, false, expert_ffn(lowering));
     weigh_plain(lowering, op, false);
     op_operand(op, op_whole(lowering, tensors->gate_up), ACCESS_READ);
-    if (is_gated(lowering)) {
+    if (gates_experts(lowering)) {
         op_operand(op, column(lowering, tensors->gate_up, expert_ffn(lowering)), ACCESS_READ);
     }
     op_operand(op, op_whole(lowering, tensors->act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
     told(lowering, op, tensors->come);
+}
+
+static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
+    const Section section = SECTION_LAYER_FORWARD;
+    const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
+    route(lowering, tensors, x);
+    tokens_to_experts(lowering, tensors, x);
+    Op *op = add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
+    if (fuses_experts(lowering)) {
+        fuse_activation(lowering, op, tensors);
+    } else {
+        activate(lowering, tensors);
+    }
     op = add_grouped_forward(lowering, &down, tensors, tensors->act, tensors->out);
-    add_expert_biases(lowering, op, false, lowering->dims.hidden);
+    if (!fuses_experts(lowering)) {
+        add_expert_biases(lowering, op, false, lowering->dims.hidden);
+    }
     if (lowering->ep > 1) {
         combine(lowering, section, tensors, tensors->out, tensors->back);
     }
@@ -482,7 +376,7 @@ static void add_expert_bias(Lowering *lowering, const ExpertTensors *tensors, co
         op_operand(op, op_whole(lowering, dy), ACCESS_READ);
         op_operand(op, unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], slice, slice),
                    ACCESS_WRITE);
-        op->task.replicated = replicated_bias(lowering, slice);
+        op->task.replicated = grouped_replicated_bias(lowering, slice);
         told(lowering, op, tensors->come);
     }
 }
@@ -533,43 +427,56 @@ static void gradient_from_experts(Lowering *lowering, const ExpertTensors *tenso
     op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
 }
 
-// From the gradient of the sum; returns the gradient of the weights of a token's experts.
-static int32_t routed_backward(Lowering *lowering, const Half *half, const ExpertTensors *tensors, OpRef dsum) {
+static Op *activate_backward(Lowering *lowering, const ExpertTensors *tensors, int32_t dact, int32_t dgate_up) {
     const Section section = SECTION_LAYER_BACKWARD;
-    const int64_t hidden = lowering->dims.hidden;
-    const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
-    const int32_t din = input_gradient(lowering, half);
-    const int32_t dout = received_by(lowering, "dexperts_out", hidden);
-    const int32_t dact = received_by(lowering, "dexperts_act", expert_ffn(lowering));
-    const int32_t dgate_up = received_by(lowering, "dexperts_gate_up", up_width(lowering));
-    const int32_t drouted = received_by(lowering, "dexperts_in", hidden);
-    const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
-    gradient_to_experts(lowering, tensors, dsum, dweights, dout);
-    add_expert_bias(lowering, tensors, "experts_down_bias", dout, hidden);
-    Op *op = add_grouped_backward(lowering, &down, tensors, tensors->act, dact, dout);
-    add_expert_biases(lowering, op, true, hidden);
     const int32_t gate_up = lower_stored_backward(lowering, &stored, tensors->gate_up, stored_elements(lowering));
-    op = is_gated(lowering) ? add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward")
-                            : add_gated(lowering, section, TASK_ACTIVATION_BACKWARD, "experts activation backward");
+    Op *op = gates_experts(lowering)
+                 ? add_gated(lowering, section, TASK_SWIGLU_BACKWARD, "experts swiglu backward")
+                 : add_gated(lowering, section, TASK_ACTIVATION_BACKWARD, "experts activation backward");
     add_clamps(lowering, op, true, expert_ffn(lowering));
     weigh_plain(lowering, op, true);
     OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dact), op_whole(lowering, gate_up));
-    if (is_gated(lowering)) {
+    if (gates_experts(lowering)) {
         op_operand(op, column(lowering, gate_up, expert_ffn(lowering)), ACCESS_READ);
     }
     op_operand(op, kept_values(lowering), ACCESS_READ);
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
-    if (is_gated(lowering)) {
+    if (gates_experts(lowering)) {
         op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);
     }
     told(lowering, op, tensors->come);
+    return op;
+}
+
+// From the gradient of the sum; returns the gradient of the weights of a token's experts.
+static int32_t routed_backward(Lowering *lowering, const Half *half, const ExpertTensors *tensors, OpRef dsum) {
+    const int64_t hidden = lowering->dims.hidden;
+    const bool fuses = fuses_experts(lowering);
+    const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
+    const int32_t din = input_gradient(lowering, half);
+    const int32_t dout = received_by(lowering, "dexperts_out", hidden);
+    const int32_t dact = fuses ? -1 : received_by(lowering, "dexperts_act", expert_ffn(lowering));
+    const int32_t dgate_up = received_by(lowering, "dexperts_gate_up", expert_up_width(lowering));
+    const int32_t drouted = received_by(lowering, "dexperts_in", hidden);
+    const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
+    gradient_to_experts(lowering, tensors, dsum, dweights, dout);
+    add_expert_bias(lowering, tensors, "experts_down_bias", dout, hidden);
+    Op *op = add_grouped_backward(lowering, &down, tensors, tensors->act, fuses ? dgate_up : dact, dout);
+    if (fuses) {
+        fuse_activation_backward(lowering, op, tensors);
+    } else {
+        add_expert_biases(lowering, op, true, hidden);
+        op = activate_backward(lowering, tensors, dact, dgate_up);
+    }
     if (dispatch_sums(lowering)) {  // where the weights are separate from the results
         op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors->out), ACCESS_READ);
         op_operand(op, op_whole(lowering, dweights), ACCESS_WRITE);
     }
-    add_expert_bias(lowering, tensors, "experts_up_bias", dgate_up, up_width(lowering));
+    if (!fuses) {
+        add_expert_bias(lowering, tensors, "experts_up_bias", dgate_up, expert_up_width(lowering));
+    }
     op = add_grouped_backward(lowering, &up, tensors, tensors->in, drouted, dgate_up);
-    op->task.cast_bytes += apart_bytes(lowering, hidden);
+    op->task.cast_bytes += grouped_apart_bytes(lowering, hidden);
     gradient_from_experts(lowering, tensors, drouted, din);
     add_part(lowering, half, din, "experts");
     return dweights;

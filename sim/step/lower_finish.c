@@ -159,6 +159,7 @@ static uint64_t task_key(const StepProgram *program, const Task *task) {
         hash_int(&hash, task->peer);
     }
     hash_more(&hash, "groups", task->groups);
+    hash_more(&hash, "epilogue", task->epilogue_bytes);
     hash_tag(&hash, task->kind == TASK_PERMUTE && task->backward, "back");
     hash_tag(&hash, is_gradients_order(task), "gradient");
     hash_more(&hash, "apart", task->apart_elements);

@@ -141,7 +141,8 @@ typedef struct Gemm {
 } Gemm;
 
 static bool is_in_fp8(const Lowering *lowering, const Linear *linear) {
-    return lowering->fp8 != FP8_NONE && linear->unit == UNIT_LAYER && !linear->in_half;
+    const bool has = linear->unit == UNIT_LAYER || (lowering->target->fp8_head && linear->unit == lowering->head_unit);
+    return lowering->fp8 != FP8_NONE && has && !linear->in_half;
 }
 
 static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
@@ -168,7 +169,7 @@ static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gem
 }
 
 static OpRef linear_weights(const Lowering *lowering, const Linear *linear, bool transposed) {
-    return is_in_fp8(lowering, linear)
+    return is_in_fp8(lowering, linear) && linear->unit == UNIT_LAYER
                ? fp8_weight_slice(lowering, linear->first, linear->last, transposed)
                : unit_slice(lowering, lowering->weights[linear->unit], linear->first, linear->last);
 }

@@ -130,7 +130,7 @@ typedef struct Task {
     int64_t stride, kv_stride;  // elements per token row of q (and o: heads*head_dim) and of k, v
     int32_t sequences;          // attention, rotary, loading: b; rows = b * local sequence
     int32_t heads, kv_heads, head_dim;
-    int32_t groups;         // grouped GEMM: experts
+    int32_t groups, epilogue_bytes;  // grouped GEMM: experts; what it moves beside its result, by element of that
     int32_t window;         // attention: tokens it looks back in some layers (sliding window); 0 = all in every layer
     double window_share;    //   fraction of layers that use it
     int64_t replicated;     // square sum: leading elements of the unit that every tp rank holds; bias: all of it

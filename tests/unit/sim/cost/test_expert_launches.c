@@ -5,6 +5,7 @@
 
 #include "sim/cost/compute.h"
 #include "tests/support/lowered.h"
+#include "tests/unit/sim/cost/machines.h"
 
 static Arena arena;
 
@@ -132,4 +133,24 @@ Test(expert_launches, in_fp8_pad_the_rows_of_each_expert_unless_the_exchange_doe
     cr_expect_eq(traffic_passes(bf16.target, &bf16.plan, &order), 1);
     cr_expect_eq(traffic_passes(fp8.target, &fp8.plan, &order), 2);
     cr_expect_eq(traffic_passes(hybrid.target, &hybrid.plan, &order), 1);
+}
+
+static double exchange_s(Dispatch dispatch, bool beside) {
+    const ClusterProfile profile = machine_h100();
+    StepProgram program = program_of("megatron", dispatch, false);
+    program.plan.ep_overlap = beside;
+    const CostModel model = {.profile = &profile, .target = program.target, .chip_factor = 1, .paired = true};
+    int32_t i = 0;
+    while (program.tasks[i].kind != TASK_ALL_TO_ALL || !program.tasks[i].once || program.tasks[i].awaited) {
+        i++;
+    }
+    return cost_task(&model, &program, &program.tasks[i]).seconds;
+}
+
+// What DeepSeek's profile leaves in the open, and HybridEP's 32 multiprocessors or DeepEP's 24 of 132.
+Test(expert_launches, an_exchange_beside_a_micro_step_takes_multiprocessors_from_its_kernels) {
+    const double open = 5.0 / 113;
+    cr_expect_float_eq(exchange_s(DISPATCH_HYBRIDEP, true) / exchange_s(DISPATCH_HYBRIDEP, false), open + 32.0 / 132,
+                       1e-3);
+    cr_expect_float_eq(exchange_s(DISPATCH_DEEPEP, true) / exchange_s(DISPATCH_DEEPEP, false), open + 24.0 / 132, 1e-3);
 }

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include "sim/cost/cost.h"
+#include "sim/cost/compute.h"
 #include "tests/support/lowered.h"
 #include "tests/unit/sim/cost/machines.h"
 
@@ -63,4 +63,24 @@ Test(fp8_products, gradients_are_summed_as_fast_as_the_frameworks_cublas_does) {
     cr_expect_eq(product_s(gradient), product_s(forward));
     gradient.target = "megatron@0.4";
     cr_expect_gt(product_s(gradient), 1.8 * product_s(forward));
+}
+
+// GPT-OSS on GB300: of 4,096 keys every query sees 128, twice 128 heads of 64. cuDNN takes 1.87 ms back, 0.44 in bf16.
+Test(fp8_products, attention_back_in_mxfp8_skips_nothing_of_a_window) {
+    ClusterProfile profile;
+    Error error = {0};
+    cr_assert_eq(cluster_find("gb300-nvl72", &arena, &profile, &error), STATUS_OK, "%s", error.message);
+    const AttentionShape shape = {.kernel = ATTENTION_CUDNN,
+                                  .sequences = 2,
+                                  .heads = 128,
+                                  .head_dim = 64,
+                                  .queries = 4096,
+                                  .keys = 4096,
+                                  .visible_share = 0.5,
+                                  .window = 128,
+                                  .diagonal = true,
+                                  .backward = true,
+                                  .fp8 = true,
+                                  .block_scales = true};
+    cr_expect_float_eq(attention_time(&profile.accelerator, DTYPE_BF16, &shape).seconds, 1.87e-3, 0.1e-3);
 }

@@ -111,14 +111,22 @@ Test(format_rules, megatrons_fused_operations_go_with_adapters_of_attention) {
     check_legal(bridge, &plan);
 }
 
-Test(format_rules, megatrons_fused_operations_of_experts_are_not_predicted) {
+Test(format_rules, megatrons_fused_operations_of_experts_are_predicted_in_mxfp8_alone) {
     Error error = {0};
     cr_assert_eq(model_find("mixtral-8x7b", NULL, &model, &error), STATUS_OK);
     TrainPlan plan = plan_of(found("megatron"), 8, 1);
     plan.op_fuser = true;
+    check_reason(
+        found("megatron"), &plan,
+        "op_fuser=on of layers of experts, which mixtral-8x7b has, is predicted in mxfp8 alone, though megatron "
+        "has operations for others: use op_fuser off");
+    plan.precision = DTYPE_FP8;
+    plan.fp8_recipe = FP8_MX;
+    check_legal(found("megatron"), &plan);
+    plan.fp8_activation = true;
     check_reason(found("megatron"), &plan,
-                 "op_fuser=on of layers of experts, which mixtral-8x7b has, is not predicted, though megatron has "
-                 "operations for them: use op_fuser off");
+                 "op_fuser=on has the activation of experts in their products, so that its input is not cast and it is "
+                 "not recomputed: use fp8_activation off, recompute_modules without moe-act, or op_fuser off");
 }
 
 // Megatron-core's attention asserts it.

@@ -546,6 +546,25 @@ Test(lowering_formats, products_of_experts_are_fp8_and_those_of_their_router_are
     arena_free(&arena);
 }
 
+// Gate and up write the activation in both layouts, down's gradient becomes theirs: neither is cast, none runs alone.
+Test(lowering_formats, fused_products_of_experts_have_the_activation_in_them) {
+    Arena arena = {0};
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "qwen3-30b-a3b",
+                                                                 .target = "megatron",
+                                                                 .mesh = "dp_shard=8,ep=4",
+                                                                 .fp8 = true,
+                                                                 .fp8_recipe = FP8_MX,
+                                                                 .op_fuser = true});
+    check_casts(&program, "experts down", PHASE_FORWARD, 0);
+    check_casts(&program, "experts gate up dgrad", PHASE_BACKWARD, 0);
+    cr_expect_eq(task_named(&program, "experts gate up", PHASE_FORWARD)->epilogue_bytes, 1);
+    cr_expect_eq(task_named(&program, "experts down dgrad", PHASE_BACKWARD)->epilogue_bytes, 4 + 4 - 2);
+    for (int32_t i = 0; i < program.task_count; i++) {
+        cr_expect_neq(program.tasks[i].kind, TASK_SWIGLU);
+    }
+    arena_free(&arena);
+}
+
 // What is in fp8, and who casts it, is found by its name: each is that of a tensor of some program.
 Test(lowering_formats, fp8_names_tensors_that_there_are) {
     Arena arena = {0};
