@@ -56,10 +56,10 @@ typedef struct CostModel {
     double chip_factor;  // cost_chip_factor of the ranks there are; 0: of those of the program that is priced
 } CostModel;
 
-// Does the host wait for the device in each layer of experts?
 // What a step takes beyond its tasks (step_edges.c).
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan);
 
+// Does the host wait for the device in each layer of experts?
 bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan);
 
 // With ep_overlap forward of one micro-step overlaps backward of another: share of the exchanges without a partner.

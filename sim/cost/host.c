@@ -300,9 +300,9 @@ double task_host_s(const Target *target, const TrainPlan *plan, const Task *task
     if (is_timed_call(target, plan, task)) {
         return runtime->host_s_per_op * call_operations_of[task->kind] + filled;
     }
-    const bool by_module = runtime->module_s_per_op > 0 && is_of_module(target, plan, task);
+    const bool by_module = runtime->module_operations > 0 && is_of_module(target, plan, task);
     const double issue_s =
-        (by_module ? runtime->module_s_per_op : runtime->host_s_per_op) * issued_operations(target, plan, task);
+        runtime->host_s_per_op * (by_module ? runtime->module_operations : 1) * issued_operations(target, plan, task);
     return issue_s * (autograd ? autograd_host_factor : 1) + filled;
 }
 

@@ -125,7 +125,7 @@ static const TargetField fields[] = {
     NEWER(halves_drop),
     NEWER(runtime.blas_workspace_bytes),
     NEWER(runtime.engine_workspace_bytes),
-    NEWER(runtime.module_s_per_op),
+    NEWER(runtime.module_operations),
     NEWER(runtime.fills_results),
     NEWER(activation_apart),
     NEWER(stages_recompute_whole),

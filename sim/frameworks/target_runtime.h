@@ -12,7 +12,7 @@
 
 typedef struct TargetRuntime {
     double host_s_per_op;          // host time to issue one operation
-    double module_s_per_op;        // and in a module of Transformer Engine's layers where the host is late; 0 = as much
+    double module_operations;      // that one counts as in modules of Transformer Engine's layers, host late; 0 = one
     bool fills_results;            // deterministic: what is allocated is filled first
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
                                    // are on nodes of their own

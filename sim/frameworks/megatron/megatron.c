@@ -152,7 +152,7 @@ static const TargetVersion megatron_core = {
         SET(runtime.host_s_per_op, 13e-6),  // as any PyTorch of today; layers of Transformer Engine are few operations
         // Its layers as before: in Megatron-LM TEColumnParallelLinear takes 115 us forward, ColumnParallelLinear 74, 41
         // and 44 for each operation that is counted of them (NVIDIA/TransformerEngine PR 1191)
-        SET(runtime.module_s_per_op, PYTHON_2023_HOST_S), SET(runtime.bucket_parameters, 40e6),
+        SET(runtime.module_operations, PYTHON_2023_HOST_S / 13e-6), SET(runtime.bucket_parameters, 40e6),
         SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
         SET(runtime.gathers_beside_forward, true),     // --overlap-param-gather, in what we export and NeMo's recipes
         SET(runtime.step_fixed_s, 6e-3),               // sim/SOURCES.md A6: 3 to 9 ms

@@ -10,10 +10,10 @@ Test(cost, modules_of_layers_take_the_host_longer_than_what_is_launched_outside_
     const Target layers = {
         .fp8_flavour = FP8_TRANSFORMER_ENGINE,
         .expert_flavour = EXPERTS_PERMUTE_KERNELS,
-        .runtime = {.host_s_per_op = 13e-6, .module_s_per_op = 39e-6, .lost_lead = 0.5},
+        .runtime = {.host_s_per_op = 13e-6, .module_operations = 3, .lost_lead = 0.5},
     };
     Target plain = layers;
-    plain.runtime.module_s_per_op = 0;
+    plain.runtime.module_operations = 0;
     const TrainPlan plan = {.fused = FUSED_FUSED};
     const struct {
         Task task;
@@ -42,7 +42,7 @@ Test(cost, modules_of_layers_take_the_host_longer_than_what_is_launched_outside_
 
 // PyTorch issue 138773; a gather of parameters has its own account, as has one of another framework.
 Test(cost, collectives_of_layers_take_the_host_what_was_timed_of_them) {
-    const Target layers = {.runtime = {.host_s_per_op = 13e-6, .module_s_per_op = 39e-6},
+    const Target layers = {.runtime = {.host_s_per_op = 13e-6, .module_operations = 3},
                            .fp8_flavour = FP8_TRANSFORMER_ENGINE};
     const Target plain = {.runtime = {.host_s_per_op = 13e-6}};
     const TrainPlan plan = {.fused = FUSED_FUSED};
