@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "sim/base/text.h"
 #include "sim/cost/compute.h"
@@ -220,7 +221,7 @@ bool row_attends_in_fp8(const RunRow *row) {
 }
 
 bool row_has_fp8_head(const RunRow *row) {
-    return is_whole_graph(row) && (is_deepseek(row) || strncmp(row->model, "gpt-oss", strlen("gpt-oss")) == 0);
+    return is_whole_graph(row) && (is_deepseek(row) || strncasecmp(row->model, "gpt-oss", strlen("gpt-oss")) == 0);
 }
 
 // CUDA graphs of whole micro-steps, of layers, or of their parts in Megatron-core's words or the plan's, joined by +.

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "autotune/search/best.h"
+#include "autotune/search/prune.h"
 #include "autotune/search/search_internal.h"
 #include "sim/frameworks/target_choices.h"
 
@@ -51,6 +52,10 @@ static Status try_sets(const Search *search, SearchWorker *worker, const Candida
         plan.recompute = RECOMPUTE_SELECTIVE;
         plan.recompute_modules = (int)modules_of(&request->model, set);
         target_canonical(request->target, &plan);
+        const char *reason = NULL;
+        if (prune(request, &plan, NULL, &worker->arena, &reason)) {
+            continue;
+        }
         Estimate estimate;
         const EstimateLimits limits = {search_hopeless_s(search, worker, &plan), true,
                                        search->near ? best_usable_bytes(request) : 0};

@@ -146,7 +146,7 @@ static PlacementWords placement_words(const TrainPlan *plan, int ranks_per_node)
 
 static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {
     StepProgram program;
-    TRY(lower(analytic, plan, ALL_VARIANTS, &program, error));
+    TRY(lower(analytic, plan, plan->update_in_backward ? 1 : ALL_VARIANTS, &program, error));
     const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh);
     MeshPiece *piece = ARENA_NEW(analytic->arena, MeshPiece);
     shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);

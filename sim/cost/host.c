@@ -266,7 +266,14 @@ static double filled_s(const Target *target, const TrainPlan *plan, const Task *
     switch (task->kind) {
     case TASK_ACCUMULATE:
     case TASK_ZERO:
+    case TASK_ALL_REDUCE:  // in place
+    case TASK_SEND:
         return 0;
+    case TASK_ALL_GATHER:
+    case TASK_REDUCE_SCATTER:
+    case TASK_ALL_TO_ALL:
+        results = 1;
+        break;
     case TASK_RMSNORM:
     case TASK_LAYERNORM:
     case TASK_RMSNORM_BACKWARD:

@@ -408,3 +408,16 @@ Test(cli_plan, the_least_memory_is_explained_as_what_was_asked_for) {
                        run.out);
     program_run_free(&run);
 }
+
+// The search tries sets of modules to recompute, and programs of three micro-steps: what a choice refuses ends neither.
+Test(cli_plan, a_choice_that_refuses_some_plans_is_searched_with_the_others) {
+    ProgramRun run = CLI("plan", "--world", "4", "--model", "qwen3-30b-a3b", "--cluster", "gb200-nvl72", "--target",
+                         "megatron", "--seq", "4096", "--global-batch", "16", "--precision", "fp8", "--fp8-recipe",
+                         "mxfp8", "--op-fuser", "on", "--max-tp", "1", "--effort", "estimate");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+    run = CLI("plan", "--world", "8", "--model", "llama-3-8b", "--seq", "4096", "--global-batch", "64", "--target",
+              "torchtitan", "--update-in-backward", "on", "--effort", "estimate");
+    cr_expect_eq(run.exit_code, 0, "%s", run.err);
+    program_run_free(&run);
+}
