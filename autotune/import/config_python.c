@@ -18,6 +18,8 @@ typedef struct Python {
     int line;
     const char *function, *assigning;                // the current `def`, and the one that assigned; NULL
     int whole_line, adapter_line, accelerator_line;  // where a whole configuration, a LoraConfig, an Accelerator is; 0
+    ConfigNode *accelerator;                         // the Accelerator's arguments, until all is read
+    Error no_accelerator;                            // why they are not read
     PythonNames *names;
     ConfigNode *values;   // of NAME = value, by place_of()
     bool naming;          // such a value is read, whose own names stay
@@ -160,15 +162,37 @@ static Status replace_name(Python *python, const char *at, ConfigNode **value) {
     return STATUS_OK;
 }
 
+// A word follows, as if and else do; within brackets a line's end is none.
+static bool goes_on(const Python *python, int depth, const char *behind) {
+    Python ahead = *python;
+    ahead.at = behind;
+    skip_space(&ahead, depth > 0);
+    return dotted_length(ahead.at) > 0;
+}
+
+static const char *behind_expression(const Python *python, int depth) {
+    const char *end = behind_value(python->at);
+    while ((*end == '\n' || *end == '#') && goes_on(python, depth, end)) {
+        Python ahead = *python;
+        ahead.at = end;
+        skip_space(&ahead, depth > 0);
+        end = behind_value(ahead.at);
+    }
+    return end;
+}
+
 static Status read_value(Python *python, int depth, ConfigNode **value) {
-    const char *from = python->at, *end = behind_value(from);
+    const char *from = python->at, *end = behind_expression(python, depth);
     const size_t name = dotted_length(from);
     FAIL_WITH(depth == CONFIG_MAX_DEPTH, config_malformed(python->source, python->line, "nested too deep"));
-    const bool is_call = name > 0 && from[name] == '(';
+    const bool branches =
+        strchr("([{", from[name]) && from[name] && goes_on(python, depth, behind_brackets(from + name));
+    const bool is_call = name > 0 && from[name] == '(' && !branches, is_dict = *from == '{' && !branches,
+               is_list = *from == '[' && !branches;
     *value = config_node(python->source->arena,
-                         is_call || *from == '{' ? NODE_MAP
-                         : *from == '['          ? NODE_LIST
-                                                 : NODE_SCALAR,
+                         is_call || is_dict ? NODE_MAP
+                         : is_list          ? NODE_LIST
+                                            : NODE_SCALAR,
                          python->line);
     if (is_call) {
         config_append(python->source->arena, *value,
@@ -176,7 +200,7 @@ static Status read_value(Python *python, int depth, ConfigNode **value) {
         python->at += name;
         return read_items(python, depth + 1, *value);
     }
-    if (*from == '[' || *from == '{') {
+    if (is_dict || is_list) {
         return read_items(python, depth + 1, *value);
     }
     (*value)->text = plain_text(python, from, end);
@@ -309,13 +333,23 @@ static Status check_unnamed(Python *python, const char *at, const ConfigNode *ca
     return STATUS_OK;
 }
 
+// The call at python->at, whose arguments all have names.
+static Status read_call(Python *python, ConfigNode **call) {
+    const char *at = python->at;
+    const int line = python->line, length = (int)dotted_length(at);
+    TRY(read_value(python, 0, call));
+    FAIL_WITH((*call)->kind != NODE_MAP,
+              config_malformed(python->source, line,
+                               "%.*s%s is one of several, which is known when the script runs: put one of them there",
+                               length, at, length > 0 ? "()" : "{}"));
+    return check_unnamed(python, at, *call);
+}
+
 // The call at python->at: its named arguments below `above`.
 static Status take_arguments(Python *python, ConfigNode *root, const char *above) {
     ConfigNode *value = NULL;
     const int line = python->line;
-    const char *at = python->at;
-    TRY(read_value(python, 0, &value));
-    TRY(check_unnamed(python, at, value));
+    TRY(read_call(python, &value));
     for (const ConfigNode *child = value->first; child; child = child->next) {
         if (child->key && child->key[0] != '_') {
             const char *path = arena_format(python->source->arena, "%s%s%s", above, above[0] ? "." : "", child->key);
@@ -345,21 +379,64 @@ static Status take_whole(Python *python, ConfigNode *root, const char *name) {
     return put(python, root, name, config_scalar(python->source->arena, name, "true", line), line);
 }
 
-// Beside a whole configuration too: a script of the Trainer may have one of its own.
-static Status take_accelerator(Python *python, ConfigNode *root) {
-    const int line = python->line;
+// The object itself, and not an attribute of one: Accelerator().local_process_index.
+static bool makes_accelerator(const char *at) {
+    return is_call_to(at, accelerator) && *behind_brackets(at + dotted_length(at)) != '.';
+}
+
+static Status read_accelerator(Python *python) {
     TRY(only_one(python, &python->accelerator_line, accelerator));
-    TRY(put(python, root, accelerator, config_scalar(python->source->arena, accelerator, "true", line), line));
-    return take_arguments(python, root, accelerator);
+    return read_call(python, &python->accelerator);
+}
+
+// A script of the Trainer may have several, which nobody asks for: what is wrong is said by place_accelerator().
+static void take_accelerator(Python *python) {
+    const ConfigSource *source = python->source;
+    Error wrong = {0};
+    ConfigSource quiet = *source;
+    quiet.error = &wrong;
+    python->source = &quiet;
+    const Status status = read_accelerator(python);
+    python->source = source;
+    if (status != STATUS_OK && python->no_accelerator.status == STATUS_OK) {
+        python->no_accelerator = wrong;
+    }
+}
+
+// Where no whole configuration is.
+static Status place_accelerator(const Python *python, ConfigNode *root) {
+    if (python->accelerator_line == 0 || python->whole_line > 0) {
+        return STATUS_OK;
+    }
+    if (python->no_accelerator.status != STATUS_OK) {
+        *python->source->error = python->no_accelerator;
+        return python->no_accelerator.status;
+    }
+    ConfigNode *call = python->accelerator;
+    call->key = accelerator;
+    call->line = python->accelerator_line;
+    config_append(python->source->arena, root, call);
+    return STATUS_OK;
+}
+
+// Is it such an object that stands here?
+static Status take_object(Python *python, ConfigNode *root, bool *taken) {
+    const char *whole = whole_called(python->at);
+    *taken = whole || makes_accelerator(python->at);
+    if (whole) {
+        return take_whole(python, root, whole);
+    }
+    if (*taken) {
+        take_accelerator(python);
+    }
+    return STATUS_OK;
 }
 
 static Status take_return(Python *python, ConfigNode *root) {
-    const char *whole = whole_called(python->at);
-    if (is_call_to(python->at, accelerator)) {
-        return take_accelerator(python, root);
-    }
-    if (whole) {
-        return take_whole(python, root, whole);
+    bool taken = false;
+    TRY(take_object(python, root, &taken));
+    if (taken) {
+        return STATUS_OK;
     }
     if (is_call_of(python->at, "Trainer.Config")) {
         TRY(claim_whole(python));
@@ -408,8 +485,21 @@ static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken
     return STATUS_OK;
 }
 
+// What NAME = value, self.name: Type = value and NAME = OTHER = value give; `at` where it is none of them.
+static const char *value_given(const char *at) {
+    for (;;) {
+        const size_t length = dotted_length(at);
+        const char *sign = at + length + strspn(at + length, " ");
+        sign = length > 0 && *sign == ':' ? behind_value(sign + 1) : sign;
+        if (length == 0 || sign[0] != '=' || sign[1] == '=') {
+            return at;
+        }
+        at = sign + 1 + strspn(sign + 1, " \t");
+    }
+}
+
 // NAME = value.
-static Status take_name(Python *python, ConfigNode *root) {
+static Status take_name(Python *python) {
     const size_t length = dotted_length(python->at);
     const char *sign = python->at + length + strspn(python->at + length, " ");
     if (length == 0 || memchr(python->at, '.', length) || sign[0] != '=' || sign[1] == '=') {
@@ -419,13 +509,6 @@ static Status take_name(Python *python, ConfigNode *root) {
     ConfigNode *value = NULL;
     python->at = sign + 1;
     skip_space(python, false);
-    const char *whole = whole_called(python->at);
-    if (whole) {
-        return take_whole(python, root, whole);
-    }
-    if (is_call_to(python->at, accelerator)) {
-        return take_accelerator(python, root);
-    }
     python->naming = true;
     TRY(read_value(python, 0, &value));
     python->naming = false;
@@ -441,7 +524,15 @@ static Status take_other(Python *python, ConfigNode *root) {
         return take_return(python, root);
     }
     TRY(take_model_arguments(python, root, &taken));
-    return taken ? STATUS_OK : take_name(python, root);
+    if (taken) {
+        return STATUS_OK;
+    }
+    const char *given = value_given(python->at);
+    if (given > python->at && (whole_called(given) || makes_accelerator(given))) {
+        go_to(python, given);
+        return take_object(python, root, &taken);
+    }
+    return take_name(python);
 }
 
 static Status read_statement(Python *python, ConfigNode *root) {
@@ -459,7 +550,13 @@ static Status read_statement(Python *python, ConfigNode *root) {
         python->at = sign + 1;
         skip_space(python, false);
     }
-    TRY(count == 0 ? take_other(python, root) : take_paths(python, root, paths, count, line));
+    bool taken = false;  // config = SFTConfig(...)
+    if (count > 0 && strcmp(paths[count - 1], "_base_") == 0) {
+        TRY(take_object(python, root, &taken));
+    }
+    if (!taken) {
+        TRY(count == 0 ? take_other(python, root) : take_paths(python, root, paths, count, line));
+    }
     while (*python->at && *python->at != '\n') {
         go_to(python, *python->at == '"' || *python->at == '\'' ? behind_string(python->at) : python->at + 1);
     }
@@ -494,6 +591,7 @@ Status config_python(const ConfigSource *source, ConfigNode **root) {
         }
         TRY(read_statement(&python, *root));
     }
+    TRY(place_accelerator(&python, *root));
     add_constants(&python, *root);
     return STATUS_OK;
 }

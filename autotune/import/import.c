@@ -3,6 +3,7 @@
 
 #include "autotune/import/import.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,11 +92,13 @@ static bool next_mark(const char **at, char mark[ERROR_HINT_BYTES]) {
     return length > 0;
 }
 
+// The class of a script's object, as SFTConfig is, says more than any number of keys, which others may have as well.
 static int marks_in(const ImportFormat *format, const ConfigNode *root) {
+    enum { KEYS_OF_A_CLASS = 64 };
     int count = 0;
     char mark[ERROR_HINT_BYTES];
     for (const char *at = format->marks; next_mark(&at, mark);) {
-        count += has_mark(root, mark);
+        count += !has_mark(root, mark) ? 0 : isupper((unsigned char)mark[0]) ? KEYS_OF_A_CLASS : 1;
     }
     return count;
 }

@@ -74,6 +74,15 @@ const char *behind_value(const char *at) {
     return at;
 }
 
+const char *behind_brackets(const char *at) {
+    int depth = 0;
+    do {
+        depth += *at && strchr("([{", *at) ? 1 : *at && strchr(")]}", *at) ? -1 : 0;
+        at = *at == '"' || *at == '\'' ? behind_string(at) : *at == '#' ? at + strcspn(at, "\n") : at + (*at != '\0');
+    } while (*at && depth > 0);
+    return at;
+}
+
 // ---- noting
 
 typedef struct Walk {

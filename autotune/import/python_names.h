@@ -7,9 +7,10 @@
 
 #include "sim/base/arena.h"
 
-size_t dotted_length(const char *text);      // of the name that begins here, "a.b.c"; 0: none
-const char *behind_string(const char *at);   // a triple-quoted one spans lines
-const char *behind_value(const char *text);  // the expression's end: a line end, comma, closing bracket, "=" outside
+size_t dotted_length(const char *text);       // of the name that begins here, "a.b.c"; 0: none
+const char *behind_string(const char *at);    // a triple-quoted one spans lines
+const char *behind_value(const char *text);   // the expression's end: a line end, comma, closing bracket, "=" outside
+const char *behind_brackets(const char *at);  // those that begin here
 
 typedef struct PythonNames PythonNames;
 

@@ -54,7 +54,7 @@ static Status read_model(Import *import, Error *error) {
 Status trainer_read_module(Import *import, Error *error) {
     static const char *const known[] = {
         "TrainingArguments SFTConfig parallelism_config model_arguments peft_config peft_config.lora_alpha",
-        "Accelerator MICRO_BATCH",  // beside them
+        "MICRO_BATCH",  // beside them
         NULL};
     if (!import_has(import, "TrainingArguments") && !import_has(import, "SFTConfig")) {
         return STATUS_OK;

@@ -383,3 +383,47 @@ Test(import_modules, a_trainer_s_script_may_make_an_accelerator_too) {
     cr_expect(!finds(&import, FINDING_UNKNOWN, ""));
     arena_free(&arena);
 }
+
+Test(import_modules, accelerators_beside_a_whole_configuration_do_not_hide_it) {
+    static const char *const cases[] = {
+        "device = Accelerator().local_process_index\nargs = SFTConfig(output_dir=\"out\", bf16=True)\n",
+        "device = Accelerator().local_process_index\nacc = Accelerator(**more)\nother = Accelerator()\n"
+        "args = SFTConfig(output_dir=\"out\", bf16=True)\n",
+        "acc = Accelerator()\nconfig = SFTConfig(fsdp=\"full_shard\", per_device_train_batch_size=2)\n",
+        "args: SFTConfig = SFTConfig(\n    output_dir=\"out\", per_device_train_batch_size=2)\n",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i], SYNTAX_PYTHON, 8, &arena);
+        cr_expect_str_eq(import.format->name, "trl", "case %zu", i);
+        cr_expect(!finds(&import, FINDING_UNKNOWN, ""), "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, an_accelerator_is_read_whatever_holds_it) {
+    static const char *const cases[] = {
+        "class Trainer:\n    def __init__(self):\n        self.accelerator = Accelerator(mixed_precision=\"fp16\")\n",
+        "accelerator: Accelerator = Accelerator(mixed_precision=\"fp16\")\n",
+        "a = accelerator = Accelerator(mixed_precision=\"fp16\")\n",
+        "rank = Accelerator().process_index\naccelerator = Accelerator(mixed_precision=\"fp16\")  # one\n",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i], SYNTAX_PYTHON, 8, &arena);
+        cr_expect_eq(import.said.choice[PLAN_PRECISION], DTYPE_FP16, "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, an_object_that_is_one_of_several_is_refused) {
+    static const char *const cases[][2] = {
+        {"a = Accelerator(mixed_precision=\"bf16\") if b else Accelerator()\n",
+         "file:1: Accelerator() is one of several, which is known when the script runs"},
+        {"args = TrainingArguments(bf16=True) if b else TrainingArguments()\n",
+         "file:1: TrainingArguments() is one of several"},
+        {"a = Accelerator()\nb = Accelerator(mixed_precision=\"bf16\")\n",
+         "file:2: another Accelerator, beside that of line 1"},
+    };
+    expect_refused(cases, sizeof cases / sizeof cases[0]);
+}
