@@ -82,14 +82,74 @@ static void take_last_word(Import *import, const char *path) {
     }
 }
 
-// A number that is known when the script runs, as args.steps is, comes from the command line.
+static const char *class_of(const ConfigNode *node) {
+    const ConfigNode *class = node->kind == NODE_MAP ? config_child(node, "_target_") : NULL;
+    return class ? class->text : NULL;
+}
+
+// A value as the script has it: name(...) for a call.
+static const char *written(const Import *import, const ConfigNode *node) {
+    const char *class = class_of(node);
+    return node->kind == NODE_SCALAR ? node->text
+           : class                   ? arena_format(import->arena, "%s(...)", class)
+           : node->kind == NODE_MAP  ? "a dict"
+                                     : "a list";
+}
+
+static void forget(ConfigNode *node) {
+    node->kind = NODE_SCALAR;
+    node->text = "";
+}
+
+// A number that is known when the script runs, as args.steps and int(args.steps) are, comes from the command line.
 static void leave_expression(Import *import, const char *path, const char *option) {
     ConfigNode *node = import_at(import, path);
-    int64_t number;
-    if (node && node->kind == NODE_SCALAR && node->text[0] && !text_parse_int(node->text, &number)) {
-        import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: say it with %s", node->text,
-                    option);
-        node->text = "";
+    const bool is_scalar = node && node->kind == NODE_SCALAR;
+    if (is_scalar ? node->text[strspn(node->text, "+-_0123456789")] != '\0' : node && class_of(node)) {
+        import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: say it with %s",
+                    written(import, node), option);
+        forget(node);
+    }
+}
+
+// ---- its objects
+
+typedef struct ScriptObject {
+    const char *path, *class;  // the class's first words
+    bool may_be_word;
+} ScriptObject;
+
+static bool is_made_by(const ConfigNode *node, const char *name) {
+    const char *class = class_of(node), *dot = class ? strrchr(class, '.') : NULL;
+    return class && strncmp(dot ? dot + 1 : class, name, strlen(name)) == 0;
+}
+
+// Each is a call that stands there, with names to its arguments: else nobody knows what it holds.
+static void refuse_unread(Import *import, const ScriptObject *object) {
+    ConfigNode *node = import_at(import, object->path);
+    if (!import_has(import, object->path)) {
+        return;
+    }
+    const ConfigNode *unnamed = node->kind == NODE_MAP ? config_child(node, "_args_") : NULL;
+    if (!object->may_be_word && !is_made_by(node, object->class)) {
+        import_refuse(import, object->path, "%s is not read: put the call of %s, with its arguments, there",
+                      written(import, node), object->class);
+    } else if (unnamed && unnamed->first) {
+        import_refuse(import, object->path, "%s in %s has no name: give it that of its argument",
+                      written(import, unnamed->first), written(import, node));
+    }
+}
+
+static void refuse_unread_objects(Import *import) {
+    static const ScriptObject objects[] = {{PLUGIN "mixed_precision_policy", NULL, true},
+                                           {PLUGIN "cpu_offload", NULL, true},
+                                           {OF "fsdp_plugin", "FullyShardedDataParallelPlugin", false},
+                                           {OF "parallelism_config.cp_handler", "TorchContextParallelConfig", false},
+                                           {OF "parallelism_config", "ParallelismConfig", false},
+                                           {OF "dynamo_plugin", "TorchDynamoPlugin", false},
+                                           {OF "gradient_accumulation_plugin", "GradientAccumulationPlugin", false}};
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++) {
+        refuse_unread(import, &objects[i]);
     }
 }
 
@@ -100,6 +160,7 @@ static Status read_batch(Import *import, Error *error) {
     int each = 0;
     leave_expression(import, "MICRO_BATCH", "--micro-batch");
     TRY(import_int(import, "MICRO_BATCH", 1, 1 << 20, &import->said.micro_batch, error));
+    leave_expression(import, "SEQUENCE_LENGTH", "--seq");
     TRY(import_int(import, "SEQUENCE_LENGTH", 1, 1 << 30, &import->said.seq, error));
     const bool steps = import_has(import, places[0]), plugin = import_is_on(import, OF "gradient_accumulation_plugin");
     FIND_IF(steps && plugin, import, FINDING_REFUSED, places[0],
@@ -124,13 +185,15 @@ static Status read_numbers(Import *import, Error *error) {
     static const char path[] = OF "mixed_precision";
     int *said = &import->said.choice[PLAN_PRECISION];
     const char *word = NULL;
-    TRY(import_word(import, path, &word, error));
-    if (word && strpbrk(word, ".[(")) {
+    ConfigNode *node = import_at(import, path);
+    if (node && (class_of(node) || (node->kind == NODE_SCALAR && strpbrk(node->text, ".[( ")))) {
         import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: bf16, unless --precision says it",
-                    word);
+                    written(import, node));
+        forget(node);
         *said = DTYPE_BF16;
         return STATUS_OK;
     }
+    TRY(import_word(import, path, &word, error));
     TRY(import_choice(import, path, precisions, said, error));
     if (!word) {
         import_find(import, FINDING_ASSUMED, NULL,
@@ -295,6 +358,7 @@ Status accelerate_read_module(Import *import, Error *error) {
         "parallelism_config.cp_backend parallelism_config.sp_backend parallelism_config.sp_handler",
         "dynamo_plugin.fullgraph dynamo_plugin.options dynamo_plugin.disable dynamo_plugin.use_regional_compilation",
         "gradient_accumulation_plugin.adjust_scheduler gradient_accumulation_plugin.sync_with_dataloader",
+        "deepspeed_plugin megatron_lm_plugin",
         NULL};
     static const char *const maps[] = {"Accelerator",
                                        OF "fsdp_plugin",
@@ -312,6 +376,13 @@ Status accelerate_read_module(Import *import, Error *error) {
     TRY(import_word(import, "MODEL", &import->model, error));
     TRY(read_batch(import, error));
     TRY(read_numbers(import, error));
+    refuse_unread_objects(import);
+    if (import->refusal) {
+        import->said.size[AXIS_DP_REPLICATE] = -1;
+        import_known(import, (const char *const[]){"Accelerator", NULL});
+        pass_others(import);
+        return STATUS_OK;
+    }
     TRY(read_compiler(import, error));
     TRY(read_sharding(import, error));
     TRY(attention_read(import, "model_arguments.attn_implementation", error));

@@ -427,3 +427,59 @@ Test(import_modules, an_object_that_is_one_of_several_is_refused) {
     };
     expect_refused(cases, sizeof cases / sizeof cases[0]);
 }
+
+#define PLUGIN_CALL "FullyShardedDataParallelPlugin(fsdp_version=2)"
+
+// Nothing else is said of a plugin that is not known.
+Test(import_modules, objects_of_an_accelerator_that_are_not_written_there_are_refused) {
+    static const char *const cases[][2] = {
+        {"a = Accelerator(fsdp_plugin=make_plugin(args))\n", "make_plugin(...) is not read: put the "
+                                                             "call of FullyShardedDataParallelPlugin, with its"},
+        {"p = None\nif shards:\n    p = " PLUGIN_CALL "\na = Accelerator(fsdp_plugin=p)\n", "p is not read"},
+        {"p = " PLUGIN_CALL "\np.reshard_after_forward = False\na = Accelerator(fsdp_plugin=p)\n", "p is not read"},
+        {"p = " PLUGIN_CALL " if shards else None\na = Accelerator(fsdp_plugin=p)\n",
+         "if shards else None is not read"},
+        {"a = Accelerator(fsdp_plugin=" PLUGIN_CALL "\n    if shards else None)\n", "if shards else None is not read"},
+        {"a = Accelerator(fsdp_plugin={\"fsdp_version\": 2})\n", "a dict is not read"},
+        {"a = Accelerator(parallelism_config=make_mesh())\n", "make_mesh(...) is not read"},
+        {"a = Accelerator(gradient_accumulation_plugin=GradientAccumulationPlugin(4))\n",
+         "4 in GradientAccumulationPlugin(...) has no name: give it that of its argument"},
+        {"a = Accelerator(dynamo_plugin=TorchDynamoPlugin(\"inductor\"))\n", "inductor in TorchDynamoPlugin(...) has"},
+        {"a = Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin(\"FULL_SHARD\"))\n", "FULL_SHARD in Fully"},
+        {"a = Accelerator(parallelism_config=ParallelismConfig(2, 4))\n", "2 in ParallelismConfig(...) has no name"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i][0], SYNTAX_PYTHON, 8, &arena);
+        cr_assert(import.refusal, "case %zu", i);
+        cr_expect(import.refusal_is_ours && strstr(import.refusal, cases[i][1]), "case %zu: %s", i, import.refusal);
+        cr_expect(!finds(&import, FINDING_TRAP, "") && !finds(&import, FINDING_REFUSED, ""), "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, plugins_of_other_backends_are_arguments_of_an_accelerator) {
+    Arena arena = {0};
+    const Import none =
+        read_in("a = Accelerator(deepspeed_plugin=None, megatron_lm_plugin=None)\n", SYNTAX_PYTHON, 8, &arena);
+    const Import deep =
+        read_in("a = Accelerator(deepspeed_plugin=DeepSpeedPlugin(zero_stage=3))\n", SYNTAX_PYTHON, 8, &arena);
+    cr_expect(!none.refusal && !finds(&none, FINDING_REFUSED, ""));
+    cr_expect(deep.refusal_is_ours && !finds(&deep, FINDING_REFUSED, ""));
+    arena_free(&arena);
+}
+
+Test(import_modules, expressions_of_a_script_are_left_to_the_command_line) {
+    Arena arena = {0};
+    const Import import = read_in("SEQUENCE_LENGTH = args.seq\nMICRO_BATCH = 1_6\n"
+                                  "a = Accelerator(gradient_accumulation_steps=int(os.environ[\"STEPS\"]),\n"
+                                  "    mixed_precision=\"bf16\" if cuda else \"no\")\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    const Import call = read_in("a = Accelerator(mixed_precision=get_precision())\n", SYNTAX_PYTHON, 8, &arena);
+    cr_expect(finds(&import, FINDING_ASSUMED, "args.seq is known when the script runs: say it with --seq"));
+    cr_expect(finds(&import, FINDING_ASSUMED, "int(...) is known when the script runs: say it with --grad-accum"));
+    cr_expect(finds(&import, FINDING_ASSUMED, "\"no\" is known when the script runs: bf16, unless --precision"));
+    cr_expect(finds(&call, FINDING_ASSUMED, "get_precision(...) is known when the script runs: bf16"));
+    cr_expect_eq(import.said.micro_batch, 16);
+    arena_free(&arena);
+}
