@@ -41,9 +41,9 @@ static void say_balance(Builder *builder, const TrainPlan *plan) {
         const int few = experts->count < SOME_RANKS ? experts->count : SOME_RANKS;
         assume(builder,
                "a guess: all experts get as many tokens (imbalance 0); routers that are not forced to it let the "
-               "busiest rank keep the others waiting: what if, by --imbalance (some %d of ep=%d, %d of ep=%d)",
-               experts_learned_imbalance(experts, few), few, experts_learned_imbalance(experts, experts->count),
-               experts->count);
+               "busiest rank keep the others waiting: what if, by --imbalance (some %d %% more than the mean with "
+               "ep=%d)",
+               experts_learned_imbalance(experts, few), few);
     } else {
         assume(builder,
                "a guess: where experts are spread (ep), those of the busiest rank get %d %% more tokens than the mean, "

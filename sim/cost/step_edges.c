@@ -9,8 +9,10 @@ enum { NORMS = 2, QK_NORMS = 2, PROJECTIONS = 4, MLP = 2, ROUTER = 1, ADAPTER = 
 static int layer_tensors(const ModelSpec *model, const TrainPlan *plan, LayerKind kind) {
     const int mlp = MLP + (model->mlp != MLP_PLAIN), experts = model->experts.shared_ffn > 0 ? 2 * mlp : mlp;
     const int of_mlp = kind == LAYER_EXPERTS ? experts : mlp;
-    if (plan->finetune != FINETUNE_FULL) {
-        return ADAPTER * (PROJECTIONS + of_mlp);
+    if (plan_has_adapters(plan)) {
+        static const int projections[] = {
+            [LORA_ALL] = PROJECTIONS, [LORA_ATTENTION] = PROJECTIONS, [LORA_QUERY_VALUE] = 2};
+        return ADAPTER * (projections[plan->lora_targets] + (plan->lora_targets == LORA_ALL ? of_mlp : 0));
     }
     return NORMS + (model->qk_norm != QK_NORM_NONE ? QK_NORMS : 0) + PROJECTIONS + of_mlp +
            (kind == LAYER_EXPERTS ? ROUTER : 0);
@@ -18,7 +20,7 @@ static int layer_tensors(const ModelSpec *model, const TrainPlan *plan, LayerKin
 
 // Embedding, final norm and head.
 static int edge_tensors(const ModelSpec *model, const TrainPlan *plan) {
-    return plan->finetune != FINETUNE_FULL ? 0 : model->tied_embeddings ? 2 : 3;
+    return plan_has_adapters(plan) ? 0 : model->tied_embeddings ? 2 : 3;
 }
 
 static int64_t trained_tensors(const ModelSpec *model, const TrainPlan *plan) {

@@ -203,7 +203,7 @@ static const TargetField fields[] = {
     WORDS(stages_max_zero),
     WORDS(grad_sync_note),
     WORDS(pack_flavour),
-    WORDS(own_optimizer),
+    WORDS(own_optimizer),  // and its states: in no hash, name and version have it
     WORDS(fp8_recipes),
     WORDS(optimizers),
     WORDS(unsharded_optimizers),

@@ -271,8 +271,11 @@ static Status read_policy(Import *import, Error *error) {
     if (import_has(import, path)) {
         TRY(import_choice(import, path, reduced, &import->said.choice[PLAN_REDUCE_DTYPE], error));
     }
-    import_known_below(import, PLUGIN "mixed_precision_policy.",
-                       (const char *const[]){"param_dtype output_dtype buffer_dtype cast_forward_inputs", NULL});
+    import_known_below(
+        import, PLUGIN "mixed_precision_policy.",
+        (const char *const[]){"param_dtype output_dtype buffer_dtype cast_forward_inputs keep_low_precision_grads "
+                              "cast_root_forward_inputs",
+                              NULL});
     return STATUS_OK;
 }
 
@@ -355,7 +358,8 @@ Status accelerate_read_module(Import *import, Error *error) {
     static const char *const known[] = {
         "device_placement split_batches cpu dataloader_config torch_tp_plugin rng_types log_with project_dir",
         "project_config step_scheduler_with_optimizer kwargs_handlers parallelism_config.cp_handler",
-        "parallelism_config.cp_backend parallelism_config.sp_backend parallelism_config.sp_handler",
+        "parallelism_config.cp_backend parallelism_config.sp_backend parallelism_config.sp_handler "
+        "parallelism_config.tp_handler",
         "dynamo_plugin.fullgraph dynamo_plugin.options dynamo_plugin.disable dynamo_plugin.use_regional_compilation",
         "gradient_accumulation_plugin.adjust_scheduler gradient_accumulation_plugin.sync_with_dataloader",
         "deepspeed_plugin megatron_lm_plugin",

@@ -25,11 +25,13 @@ typedef struct Shape {
 } Shape;
 
 // A small DeepSeek-V2 with these runs of layers. A host that issues experts one by one falls behind in MoE layers and
-// catches up in dense ones, which is not additive: here one launch has them all.
+// catches up in dense ones, which is not additive, and so does one that issues dense ones module by module: here one
+// launch has them all, and modules take no longer than launches.
 static Prediction predicted(const Shape *shape, const LayerRun *runs, int count) {
     TuneRequest request = request_for(&arena, 8, "deepseek-v2-lite", "dgx-h100", shape->target);
     Target at_once = *request.target;
     at_once.experts_at_once = true;
+    at_once.runtime.module_operations = 0;
     request.target = &at_once;
     request.model.layers = LAYERS;
     request.model.runs = runs;

@@ -158,7 +158,7 @@ Test(cluster_read, a_dtype_must_be_complete) {
     check_refused("x.json: accelerator.gemm.bf16.launch_s: missing, must be an object with value, source and grade");
 }
 
-Test(cluster_read, there_are_at_most_eight_attention_kernels) {
+Test(cluster_read, there_are_at_most_ten_attention_kernels) {
     json_t *kernels = at("accelerator", "attention");
     json_t *first = json_object_iter_value(json_object_iter(kernels));
     for (int i = 0; i < CLUSTER_MAX_ATTENTION; i++) {
@@ -166,7 +166,7 @@ Test(cluster_read, there_are_at_most_eight_attention_kernels) {
         snprintf(key, sizeof key, "more-%d", i + 1);
         json_object_set(kernels, key, first);
     }
-    check_refused("x.json: accelerator.attention: more than 8 kernels");
+    check_refused("x.json: accelerator.attention: more than 10 kernels");
 }
 
 Test(cluster_read, some_dtype_and_some_kernel_must_be_there) {
