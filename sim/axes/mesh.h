@@ -73,7 +73,7 @@ static inline int mesh_group_step(const Mesh *mesh, AxisMask mask, Axis axis) {
 }
 
 static inline int mesh_group_extent(const Mesh *mesh, AxisMask mask, Axis axis) {
-    if (axes_nearest_ranks(mask) > 0) {
+    if (axes_nearest_ranks(mask) > 0 && !(AXES_STAGE & AXIS_BIT(axis))) {  // stages lend none
         return mask & AXES_OWN & AXIS_BIT(axis)
                    ? mesh_nearest_extent(mesh, mask & AXES_OWN, axes_nearest_ranks(mask), axis) /
                          mesh_group_step(mesh, mask, axis)

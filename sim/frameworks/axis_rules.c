@@ -263,8 +263,10 @@ static const char *check_ep(const Target *target, const ModelSpec *model, const 
             return reason;
         }
     }
-    REFUSE_IF(arena, plan->zero == 0, "ep=%d of whole replicas is not predicted yet: use zero=%d", ep,
-              target->max_zero < 1 ? 0 : target->max_zero);
+    REFUSE_IF(arena, plan->zero == 0 && target->shard_needs_fsdp,
+              "ep=%d of whole replicas is not predicted of %s, whose FSDP shards experts over what ep leaves: use "
+              "dp_shard or cp",
+              ep, target->name);
     REFUSE_IF(arena, plan_has_adapters(plan),
               "adapters beside experts on other ranks are not predicted yet: use ep=1 for ep=%d", ep);
     return NULL;

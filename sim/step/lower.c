@@ -183,6 +183,16 @@ static void add_expert_groups(Lowering *lowering) {
     lowering->expert_shard_group = add_group(lowering, "experts' shards", lend | AXES_LEFT_BY_EP);
 }
 
+// A whole gradient of experts is summed over the ranks with the same ones (expert data parallelism); its square differs
+// on all others (expert_tensor_model_pipeline_parallel_group).
+static void add_whole_expert_groups(Lowering *lowering) {
+    const AxisMask same = lowering->groups[lowering->expert_shard_group].axes;
+    const AxisMask others = lowering->groups[lowering->expert_ranks_group].axes;
+    const AxisMask stages = lowering_has_stages(lowering) ? AXES_STAGE : 0;
+    lowering->expert_data_group = add_group(lowering, "experts' replicas", same | AXES_REPLICATE);
+    lowering->expert_norm_group = add_group(lowering, "experts (norm)", others | stages);
+}
+
 static void add_groups(Lowering *lowering) {
     lowering->shard_group = add_group(lowering, NULL, AXES_SHARD_GROUP);
     lowering->replicate_group = add_group(lowering, NULL, AXES_REPLICATE);
@@ -204,6 +214,9 @@ static void add_groups(Lowering *lowering) {
     }
     if (lowering->ep > 1) {
         add_expert_groups(lowering);
+    }
+    if (lowering->ep > 1 && lowering->plan->zero == 0) {
+        add_whole_expert_groups(lowering);
     }
     if (lowering->model->experts.balance > 0) {
         lowering->sequence_group = add_group(lowering, NULL, AXIS_BIT(AXIS_CP) | AXIS_BIT(AXIS_SP));
@@ -328,6 +341,7 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
                          .held = &program->held,
                          .loss_tensor = -1,
                          .norm_square_tensor = -1,
+                         .expert_square_tensor = -1,
                          .norm_tensor = -1,
                          .tp = plan->mesh.size[AXIS_TP],
                          .cp = plan->mesh.size[AXIS_CP],

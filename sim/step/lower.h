@@ -157,13 +157,13 @@ typedef struct Lowering {
     int part;       // part of the model that slices are being added to
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;
-    Group groups[13];
+    Group groups[16];
     int32_t group_count;
     int16_t shard_group, tp_group, cp_group, sp_group, replicate_group, data_group, loss_group, norm_group;
-    int16_t near_group;                                                   // of reshard_ranks
+    int16_t near_group, sequence_group;  // of reshard_ranks; peers with other parts of its sequences, for a loss
     int16_t ep_group, expert_shard_group, etp_group, expert_ranks_group;  // other experts, shards, parts; all ranks
-    int16_t sequence_group;  // peers with other parts of its sequences; only where a loss needs them
-    int32_t loss_tensor, norm_square_tensor, norm_tensor;
+    int16_t expert_data_group, expert_norm_group;  // replicas of whole experts, ranks with others; 0 = sharded ones
+    int32_t loss_tensor, norm_square_tensor, expert_square_tensor, norm_tensor;
     bool first, last, adds;  // micro-step of a round: the variant being lowered; of a later round
     int tp, cp, sp, ep;
     bool fused_qkv, fused_gate_up;  // one GEMM for several parameter slices
@@ -214,7 +214,7 @@ OpRef unit_slice(const Lowering *lowering, int32_t tensor, const char *slice, co
 // ---- quantized frozen weights (lower_adapters.c): a layer's matrices, but not its vectors and adapters
 
 bool weights_are_packed(const Lowering *lowering);
-int64_t packed_bytes(const Lowering *lowering, int64_t elements);  // of a layer's leading elements
+int64_t packed_bytes(const Lowering *lowering, int64_t elements);        // of a layer's leading elements
 int64_t unit_slice_offset(const Lowering *lowering, const char *slice);  // elements
 
 bool holds_inputs(const Lowering *lowering);  // of layers until backward has ended (lower_frozen.c)

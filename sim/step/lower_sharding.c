@@ -9,9 +9,10 @@
 //
 // A plan that reduces on the last micro-step (grad_sync) sums whole gradients over micro-steps at any stage; a target
 // with a gradient buffer allocates all of them from the start and reduces in it; one that reduces late does so after
-// the last backward (stages 0 and 1), as all do a unit with a table that two stages have (tied.h). Where
-// nothing overlaps, kernels wait for a reduction to accumulate into the shard gradient on their lane. dp_replicate adds
-// an all-reduce of the shard at the end, or on each micro-step.
+// the last backward (stages 0 and 1), as all do a unit with a table that two stages have (tied.h). Where nothing
+// overlaps, kernels wait for a reduction to accumulate into the shard gradient on their lane. dp_replicate adds an
+// all-reduce of the shard at the end, or on each micro-step. Experts that ep spreads are whole or sharded among the
+// ranks with the same ones (sim/SOURCES.md E5).
 
 #include "sim/step/lower_ops.h"
 #include "sim/step/mixed.h"
@@ -149,11 +150,16 @@ static void choose_gradients(Lowering *lowering, int u) {
     }
 }
 
+// Ranks with the same whole gradient of a unit, each of other tokens.
+static int16_t data_group_of(const Lowering *lowering, int unit) {
+    return unit == UNIT_EXPERTS && lowering->expert_data_group > 0 ? lowering->expert_data_group : lowering->data_group;
+}
+
 // Buckets of DDP, allocated with the model: a copy of every gradient that no task of the step touches.
 static void keep_buckets(Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
     if (adds_half_gradients(lowering) && lowering->plan->zero == 0 &&
-        lowering_group_size(lowering, lowering->data_group) > 1) {
+        lowering_group_size(lowering, data_group_of(lowering, u)) > 1) {
         const int32_t buckets = persistent_tensor(lowering, unit_names(lowering, u)->copies, ROLE_GRADIENT,
                                                   lowering->dims.dtype, unit->trained_padded, unit->instances);
         lowering->tensors[buckets].untouched = true;
@@ -482,11 +488,11 @@ static void emit_half_gradient(Lowering *lowering, const Place *place) {
 // Stage 0 has no shard: all data ranks reduce the whole gradient.
 static void emit_all_reduce(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
-    if (lowering_group_size(lowering, lowering->data_group) > 1) {
-        place_collective(
-            lowering, place,
-            op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, lowering->data_group, "gradient sum", PHASE_REDUCE),
-            place_ref(lowering, place, unit->gradient_full), op_absent());
+    const int16_t group = data_group_of(lowering, place->unit);
+    if (lowering_group_size(lowering, group) > 1) {
+        place_collective(lowering, place,
+                         op_collective(lowering, TASK_ALL_REDUCE, LANE_REP, group, "gradient sum", PHASE_REDUCE),
+                         place_ref(lowering, place, unit->gradient_full), op_absent());
     }
     if (sums_shards(lowering, place->unit)) {
         emit_shard_gradient(lowering, place, unit->gradient_full, LANE_REP);

@@ -76,7 +76,9 @@ static void emit_square_sum(Lowering *lowering, Section section, int u) {
     op->task.accumulate = true;
     op->task.dtype = lowering->tensors[unit->gradient_shard].dtype;
     op_operand(op, shard_gradient(lowering, unit), ACCESS_READ);
-    op_operand(op, op_whole(lowering, lowering->norm_square_tensor), ACCESS_UPDATE);
+    const bool apart = u == UNIT_EXPERTS && lowering->expert_square_tensor >= 0;
+    op_operand(op, op_whole(lowering, apart ? lowering->expert_square_tensor : lowering->norm_square_tensor),
+               ACCESS_UPDATE);
 }
 
 static void emit_scalar_sum(Lowering *lowering, int16_t group, int32_t tensor, const char *name) {
@@ -363,6 +365,10 @@ static void emit_norm(Lowering *lowering) {
     lowering->norm_square_tensor = scalar(lowering, "norm square", 1).tensor;
     lowering->norm_tensor = scalar(lowering, "clip scale and norm", 2).tensor;
     emit_zero(lowering, SECTION_NORM, lowering->norm_square_tensor, "zero norm");
+    if (lowering->expert_norm_group > 0) {
+        lowering->expert_square_tensor = scalar(lowering, "norm square of experts", 1).tensor;
+        emit_zero(lowering, SECTION_NORM, lowering->expert_square_tensor, "zero norm of experts");
+    }
     for (int edges = 0; edges < 2; edges++) {
         for (int u = lowering->unit_count - 1; u >= 0; u--) {
             if (lowering->units[u].trainable && lowering->units[u].layered != (edges == 1)) {
@@ -374,8 +380,23 @@ static void emit_norm(Lowering *lowering) {
     }
 }
 
+// Whole replicas have the same square of the rest where they have other experts: each is summed over its own ranks.
+static void add_expert_square(Lowering *lowering) {
+    const int32_t experts = lowering->expert_square_tensor;
+    if (experts < 0) {
+        return;
+    }
+    emit_scalar_sum(lowering, lowering->expert_norm_group, experts, "norm sum over ranks of experts");
+    Op *add = op_add(lowering, SECTION_UPDATE, TASK_ACCUMULATE, PHASE_OPTIMIZER, "add norm of experts");
+    op_size(add, 1, 1);
+    add->task.dtype = DTYPE_FP32;
+    op_operand(add, op_whole(lowering, experts), ACCESS_READ);
+    op_operand(add, op_whole(lowering, lowering->norm_square_tensor), ACCESS_UPDATE);
+}
+
 static void emit_clip(Lowering *lowering) {
     emit_scalar_sum(lowering, lowering->norm_group, lowering->norm_square_tensor, "norm sum over ranks");
+    add_expert_square(lowering);
     Op *clip = op_add(lowering, SECTION_UPDATE, TASK_CLIP, PHASE_OPTIMIZER, "clip");
     op_size(clip, 1, 1);
     clip->task.dtype = DTYPE_FP32;

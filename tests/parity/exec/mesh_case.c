@@ -86,7 +86,7 @@ static void row_of(const TrainPlan *plan, uint8_t row[FACTORS]) {
     }
 }
 
-// ep is not supported together with whole replicas.
+// Not every axis goes with every other one.
 static bool is_legal(const MeshFamily *family, const TrainPlan *plan) {
     Arena arena = {0};
     const RunRequest request = mesh_request(family, plan);

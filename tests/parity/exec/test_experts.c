@@ -29,6 +29,7 @@ Test(experts, every_pair_with_experts_spread_of_worlds_2_and_4_trains_as_one_ran
 }
 
 static double balance;  // of the loss that spreads tokens, in the requests of a test
+static bool whole;      // replicas, in the requests of a test
 
 static Mesh mesh_of(int pp, int dp_shard, int ep) {
     Mesh mesh = mesh_of_one();
@@ -59,7 +60,7 @@ static void make_latent(ModelSpec *model) {
 static RunRequest request_of(const char *type, const Mesh *mesh, int grad_accum, int capacity) {
     TrainPlan plan;
     cr_assert(mesh_plan(&mesh_twos_experts, mesh, grad_accum, &plan));
-    plan.zero = mesh->size[AXIS_PP] > 1 ? 1 : 3;
+    plan.zero = whole ? 0 : mesh->size[AXIS_PP] > 1 ? 1 : 3;
     plan.capacity = capacity;
     plan_canonical(&plan);
     RunRequest request = mesh_request(&mesh_twos_experts, &plan);
@@ -117,6 +118,13 @@ Test(experts, spread_with_tp_and_with_sp_they_train_as_one_rank) {
                                             "pp=2,dp_shard=2,tp=2,ep=4", NULL});
     expect_same("gpt_oss", (const char *[]){"cp=2,tp=2,ep=4", NULL});
     expect_same("deepseek_v3", (const char *[]){"dp_shard=2,tp=2,ep=4", NULL});
+}
+
+// Gradients of experts are summed over the ranks with the same ones, and so are their squares apart.
+Test(experts, spread_in_whole_replicas_they_train_as_one_rank) {
+    whole = true;
+    expect_same("mixtral", (const char *[]){"dp_shard=4,ep=2", "dp_replicate=2,dp_shard=2,tp=2,ep=4",
+                                            "pp=2,dp_shard=2,ep=2", NULL});
 }
 
 Test(experts, stages_train_as_one_rank) {

@@ -86,6 +86,7 @@ typedef struct SplitCase {
     int first, last;
     int rounds;  // 0 = one
     int recompute_layers, recompute_every;
+    bool whole;  // replicas
 } SplitCase;
 
 static const SplitCase split_cases[] = {
@@ -153,7 +154,7 @@ static void ask(const SplitCase *split, Finetune finetune, Arena *arena, Questio
     plan.pp_rounds = split->rounds > 0 ? split->rounds : 1;
     plan.recompute_layers = split->recompute_layers;
     plan.recompute_every = split->recompute_every;
-    plan.zero = plan.zero == 3 && !question->cost.target->pp_keeps_gathered ? 1 : plan.zero;
+    plan.zero = split->whole ? 0 : plan.zero == 3 && !question->cost.target->pp_keeps_gathered ? 1 : plan.zero;
     target_canonical(question->cost.target, &plan);
     question->plan = plan;
 }
@@ -211,6 +212,27 @@ Test(analytic_stages, time_and_memory_of_pipelines_are_near_those_of_the_engine_
         const double within = strcmp(one->target, "ndtune") == 0 ? PLANNED_WITHIN : BYTES_WITHIN;
         cr_expect(fabs(bytes) < within, "%s %s %s %s %d: memory %+.1f %%", one->model, one->target, one->mesh,
                   pp_schedule_names[one->schedule], one->chunks, 100 * bytes);
+        arena_free(&arena);
+    }
+}
+
+// Ranks with the same experts sum their gradients.
+Test(analytic_stages, whole_replicas_with_experts_are_near_the_engine) {
+    static const SplitCase replicas[] = {
+        {{"olmoe-1b-7b", "dgx-h100", "megatron", "dp_shard=16,ep=8", 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_NONE, false},
+         .whole = true},
+        {{"mixtral-8x7b", "dgx-h100", "megatron", "pp=2,dp_shard=4,tp=2,ep=4", 4096, 1, 8, PP_1F1B, 1, RECOMPUTE_NONE,
+          false},
+         .whole = true}};
+    for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++) {
+        Arena arena = {0};
+        Both both = {0};
+        price_split(&replicas[i], FINETUNE_FULL, &arena, &both);
+        const double step = both.estimate.step_s / both.engine.step_s - 1;
+        const double bytes = both.estimate.reserved_bytes / both.with_slack_bytes - 1;
+        cr_expect(fabs(step) < EXPERTS_WITHIN, "%s: step %+.1f %% of %.3f s", replicas[i].plain.mesh, 100 * step,
+                  both.engine.step_s);
+        cr_expect(fabs(bytes) < BYTES_WITHIN, "%s: memory %+.1f %%", replicas[i].plain.mesh, 100 * bytes);
         arena_free(&arena);
     }
 }
