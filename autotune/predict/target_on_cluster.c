@@ -56,10 +56,20 @@ static const Target *on_chip(const Target *target, const Accelerator *chip, Aren
     return changed;
 }
 
+static const Target *on_host(const Target *target, const Node *node, Arena *arena) {
+    if (!target->runtime.follows_processor || node->host_pace <= 0) {
+        return target;
+    }
+    Target *changed = ARENA_NEW(arena, Target);
+    *changed = *target;
+    changed->runtime.host_pace = node->host_pace;
+    return changed;
+}
+
 const Target *target_on_cluster(const Target *target, const ClusterProfile *cluster, Arena *arena) {
     char name[sizeof cluster->targets[0].name];
     name_of(target, name);
-    target = on_chip(target, &cluster->accelerator, arena);
+    target = on_host(on_chip(target, &cluster->accelerator, arena), &cluster->node, arena);
     for (int i = 0; i < cluster->target_count; i++) {
         const ClusterTarget *known = &cluster->targets[i];
         if (strcmp(known->name, name) != 0) {

@@ -298,7 +298,7 @@ static bool is_of_module(const Target *target, const TrainPlan *plan, const Task
            !(task->kind == TASK_GEMM && task->part == GRAPHED_ROUTER);
 }
 
-double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
+static double reference_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
     const TargetRuntime *runtime = &target->runtime;
     const bool one_by_one =
         plan->fused == FUSED_EAGER || (target->routes_eagerly && expert_launches(target, plan, task) > 0);
@@ -311,6 +311,14 @@ double task_host_s(const Target *target, const TrainPlan *plan, const Task *task
     const double issue_s =
         runtime->host_s_per_op * (by_module ? runtime->module_operations : 1) * issued_operations(target, plan, task);
     return issue_s * (autograd ? autograd_host_factor : 1) + filled;
+}
+
+// Idle time of the device at a stop is that of launches whatever the processor: gaps, counts read back and the exchange
+// behind them.
+double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
+    const double pace = target->runtime.host_pace;
+    const bool paced = pace > 0 && task->kind != TASK_ALL_TO_ALL;
+    return reference_host_s(target, plan, task) * (paced ? pace : 1);
 }
 
 // A target's lost_lead of what the host needs is lost to the device even where the host is ahead on the whole: its lead

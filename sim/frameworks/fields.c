@@ -218,6 +218,7 @@ static const TargetField fields[] = {
     WORDS(qkv_rope),
     WORDS(losses_by_call),
     WORDS(loss_collects_half),
+    WORDS(runtime.follows_processor),  // the cluster's hash has its pace
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0] };

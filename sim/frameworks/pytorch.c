@@ -7,10 +7,10 @@ const TargetVersion pytorch = {
     .settings = SETTINGS(
         SET(shared_shard_lane, true),  // gather and reduce of a sharded group share one communicator (P6)
         SET(master_fp32, true),        // trainable parameters are upcast before sharding (P2)
-        SET(axes, AXES_DP | AXES_TP),
-        SET(runtime.lost_lead, 0.49),       // fitted; 0.48 to 0.59 without the sweep that has its own
-        SET(runtime.host_s_per_op, 13e-6),  // sim/SOURCES.md H7: B200 eager Llama-3.2-1B, 615 kernels in 8.1 ms
-        SET(runtime.context_bytes, 0.7e9),  // estimated: CUDA 12 context, cuBLAS workspaces and loaded modules
+        SET(axes, AXES_DP | AXES_TP), SET(runtime.follows_processor, true),
+        SET(runtime.lost_lead, 0.49),             // fitted; 0.48 to 0.59 without the sweep that has its own
+        SET(runtime.host_s_per_op, 13e-6),        // sim/SOURCES.md H7: B200 eager Llama-3.2-1B, 615 kernels in 8.1 ms
+        SET(runtime.context_bytes, 0.7e9),        // estimated: CUDA 12 context, cuBLAS workspaces and loaded modules
         SET(runtime.communicator_bytes, 0.25e9),  // estimated: 24 channels x 10 MB of LL, LL128, Simple buffers
                                                   // (sim/SOURCES.md C10)
         SET(runtime.allocator_slack, 0.05)),      // sim/SOURCES.md P9: reserved 5 to 10 % over allocated (estimated

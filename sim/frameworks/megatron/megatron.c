@@ -28,7 +28,7 @@ static const TargetVersion megatron_2022 = {
         SET(gradient_buffer, true),  // its ParamAndGradBuffer; 2+g+12/F bytes, g 3.1 to 3.5 (sim/SOURCES.md A7)
         SET(fused_softmax, true), SET(max_zero, 1),  // --use-distributed-optimizer
         SET(vocab_multiple, 128),  // make-vocab-size-divisible-by, times tp (Megatron-LM arguments.py)
-        SET(default_attention, ATTENTION_EAGER),
+        SET(default_attention, ATTENTION_EAGER), SET(runtime.follows_processor, false),
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S),  // no step constant: no measured steps are short enough to tell
         SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES),
         SET(loss_fp32_copies[FUSED_FUSED], 2),  // fp32 logits and their softmax
@@ -148,7 +148,8 @@ static const TargetVersion megatron_core = {
         // (NVIDIA/Megatron-LM 00caa53, megatron/core/parallel_state.py)
         SET(rank_order_rule, RANK_ORDER_DP_AS_ONE),
         SET_TEXT(rank_order_note, "Megatron-LM has no flag for it: pass order= to initialize_model_parallel"),
-        SET(runtime.cuda_13, true),         // built on PyTorch 25.09 (Megatron-Bridge 2550d8a5a, 2025-10-27)
+        SET(runtime.cuda_13, true),  // built on PyTorch 25.09 (Megatron-Bridge 2550d8a5a, 2025-10-27)
+        SET(runtime.follows_processor, true),
         SET(runtime.host_s_per_op, 13e-6),  // as any PyTorch of today; layers of Transformer Engine are few operations
         // Its layers as before: in Megatron-LM TEColumnParallelLinear takes 115 us forward, ColumnParallelLinear 74, 41
         // and 44 for each operation that is counted of them (NVIDIA/TransformerEngine PR 1191)
@@ -172,10 +173,10 @@ static const TargetVersion megatron_0_4 = {
     .extends = &megatron_core,
     .evidence = "18 published runs",
     // --overlap-param-gather came with 0.5, groups of micro-batches with 0.9, --recompute-modules with 0.12
-    .settings =
-        SETTINGS(SET(runtime.gathers_beside_forward, false), SET(recompute_modules, 0), SET(fp8_activation, false),
-                 SET(op_fuser, false), SET(qkv_rope, false), SET(group_rule, GROUPS_OF_STAGES),
-                 SET(runtime.cuda_13, false), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
+    .settings = SETTINGS(SET(runtime.follows_processor, false), SET(runtime.gathers_beside_forward, false),
+                         SET(recompute_modules, 0), SET(fp8_activation, false), SET(op_fuser, false),
+                         SET(qkv_rope, false), SET(group_rule, GROUPS_OF_STAGES), SET(runtime.cuda_13, false),
+                         SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute

@@ -40,6 +40,17 @@ Test(cost, modules_of_layers_take_the_host_longer_than_what_is_launched_outside_
     }
 }
 
+// What the host issues while it is behind; gaps of a host that is ahead are those of launches.
+Test(cost, a_slower_processor_issues_slower_and_leaves_the_same_gaps) {
+    const Target usual = {.runtime = {.host_s_per_op = 13e-6, .lost_lead = 0.5, .fills_results = true}};
+    Target slow = usual;
+    slow.runtime.host_pace = 1.5;
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const Task task = {.kind = TASK_GEMM};
+    cr_expect_float_eq(task_host_s(&slow, &plan, &task), 1.5 * task_host_s(&usual, &plan, &task), 1e-12);
+    cr_expect_eq(task_gap_s(&slow, &plan, &task, 1e-4), task_gap_s(&usual, &plan, &task, 1e-4));
+}
+
 // PyTorch issue 138773; a gather of parameters has its own account, as has one of another framework.
 Test(cost, collectives_of_layers_take_the_host_what_was_timed_of_them) {
     const Target layers = {.runtime = {.host_s_per_op = 13e-6, .module_operations = 3},
