@@ -93,11 +93,12 @@ static bool is_of_date(const Target *target, const char *date) {
 // Rows seldom state the version: take the one current on the row's date, then the one whose default attention kernel is
 // the row's, else the default one.
 static const char *find_target(Arena *arena, const RunRow *row, const Target **target) {
-    const bool versioned = strchr(row->target, '@') != NULL;
+    const char *name = row_target(row);
+    const bool versioned = strchr(name, '@') != NULL;
     int count = 0, best = -1;
     const Target *rows = target_table(&count);
     for (int i = 0; i < count; i++) {
-        if (!is_target(&rows[i], row->target) || (!versioned && !is_of_date(&rows[i], row->date))) {
+        if (!is_target(&rows[i], name) || (!versioned && !is_of_date(&rows[i], row->date))) {
             continue;
         }
         const bool runs_kernel =
@@ -465,6 +466,9 @@ static void take_settings(Arena *arena, const RunRow *row, const Target **target
     if (row->launch_blocking == 1) {
         own_copy(arena, target)->runtime.launches_wait = true;
     }
+    if (row_has_local_layers(row)) {
+        take_local_layers(&own_copy(arena, target)->runtime);
+    }
     if (workspace > 0) {
         take_determinism(&own_copy(arena, target)->runtime, workspace);
     }
@@ -518,6 +522,10 @@ static bool is_hopper(const Accelerator *accelerator) {
 static void take_kernel_of_date(RunCase *run) {
     if (run->plan.attention == ATTENTION_CUDNN && row_runs_without_cudnn(run->row)) {
         run->plan.attention = ATTENTION_FLASH;
+        return;
+    }
+    if (row_attends_apart(run->row)) {
+        run->plan.attention = ATTENTION_EAGER;
         return;
     }
     const char *since = run->request.target->runtime.cudnn_since;

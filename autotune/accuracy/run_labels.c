@@ -244,12 +244,44 @@ GraphUse row_graphs(const RunRow *row) {
                                                                     : CUDA_GRAPHS_TARGET;
 }
 
+static bool is_of_test(const RunRow *row) {
+    return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/");
+}
+
+const char *row_target(const RunRow *row) {
+    return is_of_test(row) && strcmp(row->target, "megatron") == 0 ? "megatron@core" : row->target;
+}
+
+// --transformer-impl local in model_config.yaml: these and no others.
+bool row_has_local_layers(const RunRow *row) {
+    return is_of_test(row) && row_cites(row, "/gpt3_mcore_tp");
+}
+
+void take_local_layers(TargetRuntime *runtime) {
+    runtime->torch_linears = true;
+    runtime->engine_workspace_bytes = 0;
+}
+
+// --attention-backend: unfused in model_config.yaml; and under determinism on A100 in the `lts` environment of 2025,
+// whose Transformer Engine has no other (tests/accuracy/megatron_ci, RESULTS).
+bool row_attends_apart(const RunRow *row) {
+    static const char *const unfused[] = {"_pp4_vp1/",         "_pp4_vp1_1node/",    "_pp4_vp1_dist_optimizer_",
+                                          "_pp4_vp1_tunable_", "_pp4_vp1_uneven_",   "_account_for_embedding_loss_",
+                                          "_te_tp2_pp2_mla",   "_modelopt_distill_", "_te_tp4_pp1_dist_optimizer_"};
+    const bool old = row_cites(row, "/golden_values_lts_dgxa100_") && !row_cites(row, "nondeterministic");
+    bool says = is_of_test(row) && row->experts.count == 0 && old;
+    for (size_t i = 0; i < sizeof unfused / sizeof *unfused; i++) {
+        says = says || (is_of_test(row) && row_cites(row, unfused[i]));
+    }
+    return says;
+}
+
 // Megatron-LM's own tests set what arguments.py does not: where a row says none of it, it is what most of their
 // model_config.yaml at d98e8a64d leave or say. No fused loss (all), hidden_dropout 0.1 (235 of 282 runs), and
 // CUBLAS_WORKSPACE_CONFIG for deterministic products (240).
 static bool is_bare_test(const RunRow *row) {
-    return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/") &&
-           row->plan_word[PLAN_LOSS][0] == '\0' && row->dropout == 0 && row->cublas_workspaces[0] == '\0';
+    return is_of_test(row) && row->plan_word[PLAN_LOSS][0] == '\0' && row->dropout == 0 &&
+           row->cublas_workspaces[0] == '\0';
 }
 
 bool row_has_test_loss(const RunRow *row, const Target *target) {

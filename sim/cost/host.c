@@ -191,7 +191,7 @@ static bool is_of_transformer_engine(const Target *target, const TrainPlan *plan
     const bool of_layer =
         (task->kind == TASK_GEMM && task->part != 0 && task->part != GRAPHED_ROUTER && !is_of_adapter(plan, task)) ||
         task->kind == TASK_GROUPED_GEMM;
-    return of_layer && has_engine_layers(target, plan);
+    return of_layer && has_engine_layers(target, plan) && !target->runtime.torch_linears;
 }
 
 // Whatever fuses kernels, collectives of tp, cp and ep are calls of torch.distributed: as many operations as in the

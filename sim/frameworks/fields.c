@@ -126,6 +126,7 @@ static const TargetField fields[] = {
     NEWER(runtime.blas_workspace_bytes),
     NEWER(runtime.engine_workspace_bytes),
     NEWER(runtime.module_operations),
+    NEWER(runtime.torch_linears),
     NEWER(runtime.fills_results),
     NEWER(activation_apart),
     NEWER(stages_recompute_whole),

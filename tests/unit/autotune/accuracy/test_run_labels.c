@@ -184,6 +184,34 @@ Test(run_labels, ciscos_weights_arrive_where_they_are_needed) {
     cr_expect(case_of_plain("a", hpe)->request.target->runtime.gathers_beside_forward);
 }
 
+#define TESTS "NVIDIA/Megatron-LM@d98e8a64d:tests/functional_tests/test_cases/gpt/gpt3_mcore_"
+
+// Whatever attention they ask for, which of the old version is the default.
+Test(run_labels, megatrons_tests_run_its_core) {
+    const RunCase local =
+        case_of("dgx-a100-80g", "megatron", "2026-08", TESTS "tp1_pp2/golden_values_dev_dgx_a100.json");
+    const RunCase engine =
+        case_of("dgx-a100-80g", "megatron", "2026-08", TESTS "te_tp1_pp2/golden_values_dev_dgx_a100.json");
+    cr_expect_str_eq(local.request.target->version, "core");
+    cr_expect_str_eq(engine.request.target->version, "core");
+    cr_expect(local.request.target->runtime.torch_linears);
+    cr_expect_not(engine.request.target->runtime.torch_linears);
+}
+
+Test(run_labels, megatrons_tests_attend_by_separate_operations_where_their_configurations_say_so) {
+    static const struct {
+        const char *locator;
+        bool apart;
+    } rows[] = {{TESTS "te_tp1_pp4_vp1/golden_values_dev_dgx_h100.json", true},
+                {TESTS "te_tp1_pp4_vp1_resume_torch_dist/golden_values_dev_dgx_h100.json", false},
+                {TESTS "te_tp1_pp4_vp1_resume_torch_decoupled_lr/golden_values_lts_dgxa100_dracooci-ord.json", true},
+                {TESTS "te_tp2_pp2_cp2_nondeterministic/golden_values_lts_dgxa100_dracooci.json", false},
+                {"ours:te_tp1_pp4_vp1/golden_values_lts_dgxa100_dracooci.json", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect_eq(row_attends_apart(&(RunRow){.source_locator = rows[i].locator}), rows[i].apart, "row %zu", i);
+    }
+}
+
 Test(run_labels, tokens_are_spread_evenly_where_a_row_forces_it_or_says_nothing) {
     static const char *const even[] = {"", "forced", "unknown", "sinkhorn"}, *const learned[] = {"natural",
                                                                                                  "real (C4)"};

@@ -51,6 +51,19 @@ Test(cost, a_slower_processor_issues_slower_and_leaves_the_same_gaps) {
     cr_expect_eq(task_gap_s(&slow, &plan, &task, 1e-4), task_gap_s(&usual, &plan, &task, 1e-4));
 }
 
+// Those of PyTorch are as any operation of the fused column.
+Test(cost, linear_layers_of_megatron_core_itself_issue_less_than_transformer_engines) {
+    const Target engine = {.runtime = {.host_s_per_op = 13e-6, .module_operations = 3},
+                           .fp8_flavour = FP8_TRANSFORMER_ENGINE};
+    Target own = engine;
+    own.runtime.torch_linears = true;
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const Task product = {.kind = TASK_GEMM, .part = GRAPHED_MLP}, norm = {.kind = TASK_RMSNORM, .part = GRAPHED_MLP};
+    cr_expect_float_eq(task_host_s(&own, &plan, &product), 3 * 1.7 * 13e-6, 1e-12);
+    cr_expect_gt(task_host_s(&engine, &plan, &product), 1.6 * task_host_s(&own, &plan, &product));
+    cr_expect_eq(task_host_s(&engine, &plan, &norm), task_host_s(&own, &plan, &norm));
+}
+
 // PyTorch issue 138773; a gather of parameters has its own account, as has one of another framework.
 Test(cost, collectives_of_layers_take_the_host_what_was_timed_of_them) {
     const Target layers = {.runtime = {.host_s_per_op = 13e-6, .module_operations = 3},
