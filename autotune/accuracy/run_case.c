@@ -93,16 +93,15 @@ static bool is_of_date(const Target *target, const char *date) {
 // Rows seldom state the version: take the one current on the row's date, then the one whose default attention kernel is
 // the row's, else the default one.
 static const char *find_target(Arena *arena, const RunRow *row, const Target **target) {
-    const char *name = row_target(row);
-    const bool versioned = strchr(name, '@') != NULL;
+    const bool versioned = strchr(row->target, '@') != NULL;
     int count = 0, best = -1;
     const Target *rows = target_table(&count);
     for (int i = 0; i < count; i++) {
-        if (!is_target(&rows[i], name) || (!versioned && !is_of_date(&rows[i], row->date))) {
+        if (!is_target(&rows[i], row->target) || (!versioned && !is_of_date(&rows[i], row->date))) {
             continue;
         }
-        const bool runs_kernel =
-            strcmp(attention_names[rows[i].default_attention], row->plan_word[PLAN_ATTENTION]) == 0;
+        const bool runs_kernel = !row_is_of_core(row) && strcmp(attention_names[rows[i].default_attention],
+                                                                row->plan_word[PLAN_ATTENTION]) == 0;
         const int fit = (rows[i].until ? 2 : 0) + (runs_kernel ? 1 : 0);
         const bool older = fit == best && rows[i].until && strcmp(rows[i].until, (*target)->until) < 0;
         if (fit > best || older) {
@@ -520,14 +519,7 @@ static bool is_hopper(const Accelerator *accelerator) {
 }
 
 static void take_kernel_of_date(RunCase *run) {
-    if (run->plan.attention == ATTENTION_CUDNN && row_runs_without_cudnn(run->row)) {
-        run->plan.attention = ATTENTION_FLASH;
-        return;
-    }
-    if (row_attends_apart(run->row)) {
-        run->plan.attention = ATTENTION_EAGER;
-        return;
-    }
+    run->plan.attention = row_attention(run->row, run->plan.attention);
     const char *since = run->request.target->runtime.cudnn_since;
     const bool sdpa = run->request.model.experts.count == 0 && run->plan.attention == ATTENTION_FLASH;
     if (sdpa && since && strcmp(run->row->date, since) >= 0 && is_hopper(&run->request.cluster.accelerator)) {

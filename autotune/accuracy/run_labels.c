@@ -244,17 +244,13 @@ GraphUse row_graphs(const RunRow *row) {
                                                                     : CUDA_GRAPHS_TARGET;
 }
 
-static bool is_of_test(const RunRow *row) {
+bool row_is_of_core(const RunRow *row) {
     return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/");
-}
-
-const char *row_target(const RunRow *row) {
-    return is_of_test(row) && strcmp(row->target, "megatron") == 0 ? "megatron@core" : row->target;
 }
 
 // --transformer-impl local in model_config.yaml: these and no others.
 bool row_has_local_layers(const RunRow *row) {
-    return is_of_test(row) && row_cites(row, "/gpt3_mcore_tp");
+    return row_is_of_core(row) && row_cites(row, "/gpt3_mcore_tp");
 }
 
 void take_local_layers(TargetRuntime *runtime) {
@@ -264,14 +260,14 @@ void take_local_layers(TargetRuntime *runtime) {
 
 // --attention-backend: unfused in model_config.yaml; and under determinism on A100 in the `lts` environment of 2025,
 // whose Transformer Engine has no other (tests/accuracy/megatron_ci, RESULTS).
-bool row_attends_apart(const RunRow *row) {
+static bool attends_apart(const RunRow *row) {
     static const char *const unfused[] = {"_pp4_vp1/",         "_pp4_vp1_1node/",    "_pp4_vp1_dist_optimizer_",
                                           "_pp4_vp1_tunable_", "_pp4_vp1_uneven_",   "_account_for_embedding_loss_",
                                           "_te_tp2_pp2_mla",   "_modelopt_distill_", "_te_tp4_pp1_dist_optimizer_"};
     const bool old = row_cites(row, "/golden_values_lts_dgxa100_") && !row_cites(row, "nondeterministic");
-    bool says = is_of_test(row) && row->experts.count == 0 && old;
+    bool says = row_is_of_core(row) && row->experts.count == 0 && old;
     for (size_t i = 0; i < sizeof unfused / sizeof *unfused; i++) {
-        says = says || (is_of_test(row) && row_cites(row, unfused[i]));
+        says = says || (row_is_of_core(row) && row_cites(row, unfused[i]));
     }
     return says;
 }
@@ -280,7 +276,7 @@ bool row_attends_apart(const RunRow *row) {
 // model_config.yaml at d98e8a64d leave or say. No fused loss (all), hidden_dropout 0.1 (235 of 282 runs), and
 // CUBLAS_WORKSPACE_CONFIG for deterministic products (240).
 static bool is_bare_test(const RunRow *row) {
-    return is_of_test(row) && row->plan_word[PLAN_LOSS][0] == '\0' && row->dropout == 0 &&
+    return row_is_of_core(row) && row->plan_word[PLAN_LOSS][0] == '\0' && row->dropout == 0 &&
            row->cublas_workspaces[0] == '\0';
 }
 
@@ -343,12 +339,19 @@ bool row_is_paddle(const RunRow *row) {
 static const char *const without_cudnn[] = {"(tag v24.11.1):nemo_megatron/", "(tag v24.11.1):nemotron/README_340b",
                                             "(tag v25.02):nemotron/README_340b", NULL};
 
-bool row_runs_without_cudnn(const RunRow *row) {
+static bool runs_without_cudnn(const RunRow *row) {
     const char *const *locator = without_cudnn;
     while (*locator && !row_cites(row, *locator)) {
         locator++;
     }
     return *locator != NULL;
+}
+
+AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled) {
+    return labelled != ATTENTION_CUDNN ? labelled
+           : runs_without_cudnn(row)   ? ATTENTION_FLASH
+           : attends_apart(row)        ? ATTENTION_EAGER
+                                       : ATTENTION_CUDNN;
 }
 
 // Benchmarks force balance, also where a row says nothing; Sinkhorn's iterations reach it.

@@ -10,24 +10,23 @@
 bool row_cites(const RunRow *row, const char *part);  // of its source_locator
 GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
-const char *row_target(const RunRow *row);  // its version where that is known
+bool row_is_of_core(const RunRow *row);  // of the default version, whatever its attention
 bool row_says_liger(const RunRow *row);
 bool row_skips_upcast(const RunRow *row);
 bool row_is_atorch(const RunRow *row);
 void take_paddle_nlp(Target *own);
 bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
-bool row_attends_apart(const RunRow *row);      // by operations of its own, whatever its column says
 bool row_has_local_layers(const RunRow *row);
 void take_local_layers(TargetRuntime *runtime);
 void take_determinism(TargetRuntime *runtime, double workspace_bytes);
-bool row_runs_without_cudnn(const RunRow *row);  // where cuDNN's attention is Transformer Engine's own choice
-bool row_router_learns(const RunRow *row);       // which experts get how many tokens is its own
-bool row_is_paddle(const RunRow *row);           // whatever target it names
-bool row_is_flagscale(const RunRow *row);        // the layers of Megatron-LM before its core, in FlagScale of 2023
-bool row_gathers_on_demand(const RunRow *row);   // updated weights, where they are needed
-bool row_is_nemotron(const RunRow *row);         // dense: a plain MLP with squared ReLU, which the column calls gelu
-bool row_squares_apart(const RunRow *row);       // and that is two operations
+AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled);
+bool row_router_learns(const RunRow *row);      // which experts get how many tokens is its own
+bool row_is_paddle(const RunRow *row);          // whatever target it names
+bool row_is_flagscale(const RunRow *row);       // the layers of Megatron-LM before its core, in FlagScale of 2023
+bool row_gathers_on_demand(const RunRow *row);  // updated weights, where they are needed
+bool row_is_nemotron(const RunRow *row);        // dense: a plain MLP with squared ReLU, which the column calls gelu
+bool row_squares_apart(const RunRow *row);      // and that is two operations
 bool row_lacks_sp(const RunRow *row);
 bool row_prints_live(const RunRow *row);                         // where it says that memory is what was reserved
 int64_t row_sequence(const RunRow *row, const TrainPlan *plan);  // tokens of one, by its measurements where they say
