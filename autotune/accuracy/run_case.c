@@ -9,6 +9,7 @@
 
 #include "autotune/accuracy/run_labels.h"
 #include "autotune/accuracy/run_model.h"
+#include "autotune/accuracy/run_tests.h"
 #include "autotune/predict/predict_serial.h"
 #include "autotune/predict/target_on_cluster.h"
 #include "sim/base/text.h"
@@ -270,6 +271,7 @@ static const char *choose_mesh(Arena *arena, const RunRow *row, TrainPlan *plan)
         world = world > MESH_MAX_WORLD ? world : world * mesh_extent(&plan->mesh, (Axis)axis);
     }
     REFUSE_IF(arena, world > MESH_MAX_WORLD, "more than %d ranks", MESH_MAX_WORLD);
+    take_instances(row, &plan->mesh);
     if (row->world > 0 && row->world != world) {
         return arena_format(arena, "the mesh has %lld ranks, the column world says %lld", (long long)world,
                             (long long)row->world);
@@ -364,8 +366,10 @@ static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target
 static const char one_launch_since[] = "2026-06";
 
 static void launch_experts_at_once(Arena *arena, const RunRow *row, const Target **target) {
-    if ((*target)->expert_flavour == EXPERTS_PERMUTE_KERNELS && row->experts.count > 0 &&
-        strcmp(row->date, one_launch_since) >= 0) {
+    if (row_is_of_experts(row)) {
+        take_experts_of_test(row, &own_copy(arena, target)->runtime);
+    } else if ((*target)->expert_flavour == EXPERTS_PERMUTE_KERNELS && row->experts.count > 0 &&
+               strcmp(row->date, one_launch_since) >= 0) {
         own_copy(arena, target)->experts_at_once = true;
     }
 }
@@ -391,20 +395,8 @@ static void take_experts_of_date(Arena *arena, const RunRow *row, const Target *
     }
 }
 
-// Traced graphs (graph_trainer, and the compiler toolkit before it) shard each parameter by a collective of its own,
-// copied in on the stream of the kernels, and wait for it where it stands (experiments/graph_trainer/simple_fsdp.py):
-// passes that join and move them are asked for (compile.passes, empty; a764c9815, fca8ab7be) until d98fa54b2 runs some
-// by default. Without Inductor nothing is compiled.
-static const char passes_since[] = "2026-04-08";
-
-static bool is_plain_trace(const RunRow *row) {
-    const char *said = row->compiled_or_fused;
-    return said && row->date[0] != '\0' && strcmp(row->date, passes_since) < 0 &&
-           (strncmp(said, "graph", strlen("graph")) == 0 || strncmp(said, "compiler toolkit", strlen("compiler")) == 0);
-}
-
 static void take_plain_trace(Arena *arena, const RunRow *row, const Target **target) {
-    if (is_plain_trace(row)) {
+    if (row_is_plain_trace(row)) {
         Target *own = own_copy(arena, target);
         own->shards_wait = true;
         own->backward_prefetch = false;
@@ -561,6 +553,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     *run = (RunCase){.row = row, .computed = is_computed(row)};
     const char *reason = row->usable != 1     ? "marked as not usable"
                          : row_is_paddle(row) ? "PaddlePaddle is not in this version"
+                         : row_is_hybrid(row) ? "layers of state-space models are not predicted yet"
                                               : NULL;
     reason = reason ? reason : find_target(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
@@ -577,7 +570,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     row_take_container(row, run->request.model.head_dim, &run->request.cluster.accelerator);
     request_set_world(&run->request, mesh_world(&run->plan.mesh), mapper->arena);
     take_kernel_of_date(run);
-    if (is_plain_trace(row) && !strstr(row->compiled_or_fused, "full inductor")) {
+    if (row_is_plain_trace(row) && !strstr(row->compiled_or_fused, "full inductor")) {
         run->plan.fused = FUSED_EAGER;
     }
     // fp8_rules.c predicts no other

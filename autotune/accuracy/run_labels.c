@@ -272,6 +272,18 @@ static bool attends_apart(const RunRow *row) {
     return says;
 }
 
+// Traced graphs (graph_trainer, and the compiler toolkit before it) shard each parameter by a collective of its own,
+// copied in on the stream of the kernels, and wait for it where it stands (experiments/graph_trainer/simple_fsdp.py):
+// passes that join and move them are asked for (compile.passes, empty; a764c9815, fca8ab7be) until d98fa54b2 runs some
+// by default. Without Inductor nothing is compiled.
+static const char passes_since[] = "2026-04-08";
+
+bool row_is_plain_trace(const RunRow *row) {
+    const char *said = row->compiled_or_fused;
+    return said && row->date[0] != '\0' && strcmp(row->date, passes_since) < 0 &&
+           (strncmp(said, "graph", strlen("graph")) == 0 || strncmp(said, "compiler toolkit", strlen("compiler")) == 0);
+}
+
 // Megatron-LM's own tests set what arguments.py does not: where a row says none of it, it is what most of their
 // model_config.yaml at d98e8a64d leave or say. No fused loss (all), hidden_dropout 0.1 (235 of 282 runs), and
 // CUBLAS_WORKSPACE_CONFIG for deterministic products (240).

@@ -12,6 +12,7 @@ GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
 bool row_is_of_core(const RunRow *row);  // of the default version, whatever its attention
 bool row_says_liger(const RunRow *row);
+bool row_is_plain_trace(const RunRow *row);  // collectives and kernels of its traced graphs wait where they stand
 bool row_skips_upcast(const RunRow *row);
 bool row_is_atorch(const RunRow *row);
 void take_paddle_nlp(Target *own);

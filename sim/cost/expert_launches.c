@@ -12,20 +12,7 @@
 //                            (2026-03-12), models/common/moe/moe.py, utils.py and kernels.py, distributed/
 //                            expert_parallel.py. The router is compiled wherever anything is (host.c has it).
 
-#include "sim/cost/compute.h"
-
-typedef enum {
-    WAY_CHOOSE,     // to the counts that the dispatcher needs; the loss that balances
-    WAY_COUNT,      // exchange of counts
-    WAY_ORDER,      // tokens to the order of the experts
-    WAY_SEND,       // to other ranks
-    WAY_BY_EXPERT,  // in the order of the local experts
-    WAY_BY_RANK,    // results in the order of the ranks
-    WAY_RETURN,
-    WAY_SUM,  // of a token's results
-    WAY_STEPS,
-    WAY_NONE = WAY_STEPS
-} WayStep;
+#include "sim/cost/expert_way.h"
 
 enum {
     // fused_topk_with_score_function, scores for the loss, sum of the map, the loss, its value over its weight, added
@@ -160,7 +147,11 @@ static WayStep step_of(const Task *task) {
 
 static int kernels_of_engine(const Target *target, const TrainPlan *plan, const Task *task, WayStep step) {
     const Dispatch dispatch = target_dispatch(target, plan);
-    return (task->phase == PHASE_BACKWARD ? backward : forward)[dispatch][step] + padding(target, plan, step);
+    const int apart = expert_launches_apart(target, plan, task, step);
+    return (apart > 0                       ? apart
+            : task->phase == PHASE_BACKWARD ? backward[dispatch][step]
+                                            : forward[dispatch][step]) +
+           padding(target, plan, step);
 }
 
 int expert_launches_behind_counts(const Target *target, const TrainPlan *plan) {

@@ -151,7 +151,7 @@ bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *t
 // (tests/accuracy/runs/RESULTS.md, "What a call for each expert costs the host").
 int task_expert_calls(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool loops = task->kind == TASK_GROUPED_GEMM && target->expert_flavour == EXPERTS_PERMUTE_KERNELS &&
-                       !target->experts_at_once && !plan->op_fuser;
+                       (!target->experts_at_once || target->runtime.experts_one_by_one) && !plan->op_fuser;
     return loops ? task->groups : 1;
 }
 
@@ -210,14 +210,33 @@ static int collective_operations(const TrainPlan *plan, const Task *task, int la
 // d98e8a64d, distributed/distributed_data_parallel.py, _make_backward_post_hook), in every micro-step. Forward in fp8
 // asks for each expert's cast weight (Transformer Engine 2.8, pytorch/module/grouped_linear.py, get_weight_workspace in
 // a loop).
-static int parameter_operations(const Target *target, const Task *task) {
+static int64_t parameter_operations(const Target *target, const Task *task) {
     const bool experts = task->kind == TASK_GROUPED_GEMM;
     if (!experts && task->kind != TASK_GEMM) {
         return 0;
     }
     const bool of_weight = task->phase == PHASE_BACKWARD && task->trans_a;
     const bool asks = experts && task->phase == PHASE_FORWARD && task->dtype == DTYPE_FP8 && !target->experts_at_once;
-    return of_weight || asks ? (experts ? task->groups : 1) : 0;
+    const int64_t parameters = experts ? task->groups : 1;
+    return of_weight && experts && target->runtime.adds_gradients ? 2 * parameters : of_weight || asks ? parameters : 0;
+}
+
+// Without moe-grouped-gemm each expert is an MLP (Megatron-LM's SequentialMLP at d98e8a64d): of each product the Python
+// of a Linear, 84 us both ways on an EPYC (tests/accuracy/megatron_ci/RESULTS.md, "What a layer's Python is"), and the
+// call; and of its activation, times its rows' weights, whose backward is four, one for each product.
+static const double module_call_operations = (84.0 / 3 + 20.2666) / 13;
+enum { ACTIVATED_PER_PRODUCT = 1 };
+
+static bool is_one_by_one(const Target *target, const Task *task) {
+    return task->kind == TASK_GROUPED_GEMM && target->runtime.experts_one_by_one;
+}
+
+static double module_products(const Target *target, const Task *task) {
+    const double fp8_factor = task->dtype == DTYPE_FP8 ? fp8_linear_operations / linear_operations : 1;
+    const double experts = (double)task->groups;
+    return is_one_by_one(target, task)
+               ? experts * module_call_operations * fp8_factor + (experts - 1) * ACTIVATED_PER_PRODUCT
+               : linear_operations * fp8_factor;
 }
 
 // What is counted in the code is as many operations.
@@ -234,12 +253,12 @@ static double issued_operations(const Target *target, const TrainPlan *plan, con
     const int launches = task_kernels(target, plan, task) + refused_softmax(target, plan, task);
     double operations = issue_factor(target, plan, task) * launches;
     if (is_of_transformer_engine(target, plan, task)) {
-        operations = task->dtype == DTYPE_FP8 ? fp8_linear_operations : linear_operations;
+        operations = module_products(target, task);
     }
     if (has_engine_layers(target, plan)) {
-        operations += collective_operations(plan, task, launches) + parameter_operations(target, task);
+        operations += collective_operations(plan, task, launches) + (double)parameter_operations(target, task);
     }
-    return operations + issued_by_expert(target, plan, task);
+    return operations + (is_one_by_one(target, task) ? 0 : issued_by_expert(target, plan, task));
 }
 
 // A call of torch.distributed, on top of the module that makes it, which was timed on one rank: 131 us to gather into a
@@ -253,16 +272,26 @@ static bool is_timed_call(const Target *target, const TrainPlan *plan, const Tas
            !task_is_captured(target, plan, task) && collective_operations(plan, task, 1) > 0;
 }
 
+// Where all ranks' tokens are gathered, which of them visit which expert and by which weights are gathers of their own,
+// and the gradient of the weights is scattered beside that of the tokens (MoEAllGatherTokenDispatcher).
+static int calls_of(const Target *target, const TrainPlan *plan, const Task *task) {
+    const bool back = task->kind == TASK_REDUCE_SCATTER && task->lane == LANE_CP && task->phase == PHASE_BACKWARD &&
+                      plan->mesh.size[AXIS_CP] == 1 && target_dispatch(target, plan) == DISPATCH_ALLGATHER;
+    return back || (task->kind == TASK_ALL_GATHER && task->awaited) ? 2 : 1;
+}
+
 // torch.use_deterministic_algorithms has each result that is allocated filled first, by a launch of its own (PyTorch,
 // torch.utils.deterministic.fill_uninitialized_memory): of norms their statistics or a weight's and a bias's gradients
 // too, of one kernel of attention its statistics and state, or three gradients. Not priced: its pass over them.
 enum { RESULTS_OF_SEVERAL = 3 };
 
 static double filled_s(const Target *target, const TrainPlan *plan, const Task *task) {
-    if (!target->runtime.fills_results || task->phase == PHASE_OPTIMIZER || task_is_captured(target, plan, task)) {
+    const bool counted = target->runtime.routes_apart && expert_launches(target, plan, task) > 0;
+    if (!target->runtime.fills_results || task->phase == PHASE_OPTIMIZER || counted ||
+        task_is_captured(target, plan, task)) {
         return 0;
     }
-    int results = task_kernels(target, plan, task);
+    int64_t results = is_one_by_one(target, task) ? task->groups : task_kernels(target, plan, task);
     switch (task->kind) {
     case TASK_ACCUMULATE:
     case TASK_ZERO:
@@ -287,7 +316,7 @@ static double filled_s(const Target *target, const TrainPlan *plan, const Task *
     default:
         break;
     }
-    return results * launch_s;
+    return (double)results * launch_s;
 }
 
 // Modules of layers have Python of their own around what they launch. A product of experts was measured as a whole and
@@ -305,7 +334,8 @@ static double reference_host_s(const Target *target, const TrainPlan *plan, cons
     const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
     const double filled = filled_s(target, plan, task);
     if (is_timed_call(target, plan, task)) {
-        return runtime->host_s_per_op * call_operations_of[task->kind] + filled;
+        const int calls = calls_of(target, plan, task);
+        return calls * (runtime->host_s_per_op * call_operations_of[task->kind] + filled);
     }
     const bool by_module = runtime->module_operations > 0 && is_of_module(target, plan, task);
     const double issue_s =
@@ -339,8 +369,13 @@ double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task,
 // on beside it.
 enum { READ_BACKS = 2 };
 
+// Sinkhorn's router asks after each round whether it is the last (moe_utils.py, sinkhorn).
+static bool is_awaited(const Target *target, const Task *task) {
+    return task->awaited || (task->kind == TASK_ROUTE && target->runtime.sinkhorn_rounds > 0);
+}
+
 HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task *task) {
-    if (!task->awaited || (plan_graphed_parts(plan) == 0 && target_cuda_graphs(target, plan))) {
+    if (!is_awaited(target, task) || (plan_graphed_parts(plan) == 0 && target_cuda_graphs(target, plan))) {
         return HOST_GOES_ON;
     }
     return task->once ? HOST_WAITS_FOR_START : HOST_WAITS_FOR_END;
@@ -360,7 +395,8 @@ bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan) {
     if (plan->pad_experts && target_dispatch(model->target, plan) == DISPATCH_ALLTOALL) {
         return false;  // every expert has as many
     }
-    return plan->mesh.size[AXIS_EP] > 1 && task_host_stop(model->target, plan, &counts) != HOST_GOES_ON;
+    const bool asked = plan->mesh.size[AXIS_EP] > 1 || model->target->runtime.sinkhorn_rounds > 0;
+    return asked && task_host_stop(model->target, plan, &counts) != HOST_GOES_ON;
 }
 
 double message_sleep_s(const CostModel *model, const Mesh *mesh) {

@@ -17,6 +17,11 @@ typedef struct TargetRuntime {
     double module_operations;      // that one counts as in modules of Transformer Engine's layers, host late; 0 = one
     bool torch_linears;            // layers of Megatron-core are its own, not Transformer Engine's
     bool fills_results;            // deterministic: what is allocated is filled first
+    // Experts without switches of Megatron-core: the router and the order of tokens are operations of PyTorch (neither
+    // moe-router-fusion nor moe-permute-fusion); each expert is an MLP of modules (no moe-grouped-gemm); a gradient is
+    // added to its sum by a launch (no-gradient-accumulation-fusion); rounds of Sinkhorn's balance, each read (0: none)
+    bool routes_apart, experts_one_by_one, adds_gradients;
+    int sinkhorn_rounds;
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
                                    // are on nodes of their own
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued

@@ -5,6 +5,7 @@
 
 #include "autotune/accuracy/run_case.h"
 #include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_tests.h"
 #include "tests/unit/autotune/accuracy/runs.h"
 
 static Arena arena;
@@ -223,4 +224,64 @@ Test(run_labels, tokens_are_spread_evenly_where_a_row_forces_it_or_says_nothing)
     for (size_t i = 0; i < sizeof learned / sizeof *learned; i++) {
         cr_expect(row_router_learns(&(RunRow){.balance = learned[i]}), "%s", learned[i]);
     }
+}
+
+#define MEGATRON_TESTS "NVIDIA/Megatron-LM@d98e8a64d:tests/functional_tests/test_cases/"
+
+static TargetRuntime runtime_of_test(const char *locator, const char *balance) {
+    const RunRow row = {.source_locator = locator, .experts.count = 8, .balance = balance};
+    TargetRuntime runtime = {0};
+    cr_assert(row_is_of_experts(&row), "%s", locator);
+    take_experts_of_test(&row, &runtime);
+    return runtime;
+}
+
+Test(run_labels, experts_of_megatrons_tests_are_one_by_one_where_they_are_not_grouped) {
+    const TargetRuntime one_by_one = runtime_of_test(
+        MEGATRON_TESTS "moe/gpt3_mcore_te_tp2_pp1_resume_torch_dist_te_8experts2parallel_dist_optimizer/golden.json",
+        "sinkhorn");
+    cr_expect(one_by_one.experts_one_by_one && one_by_one.routes_apart && one_by_one.adds_gradients);
+    cr_expect_eq(one_by_one.sinkhorn_rounds, 3);
+    const TargetRuntime grouped = runtime_of_test(
+        MEGATRON_TESTS "moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer/golden.json", "aux_loss");
+    cr_expect(!grouped.experts_one_by_one && grouped.routes_apart && grouped.sinkhorn_rounds == 0);
+}
+
+Test(run_labels, rows_of_recipes_are_no_tests) {
+    const RunRow recipe = {.source_locator = "NVIDIA-NeMo/Megatron-Bridge@4df695c43:docs/performance-summary.md L65",
+                           .experts.count = 128};
+    cr_expect(!row_is_of_experts(&recipe) && !row_attends_apart(&recipe) && !row_is_hybrid(&recipe));
+}
+
+Test(run_labels, attention_of_megatrons_tests_is_unfused_where_they_ask_for_it) {
+    static const struct {
+        const char *locator;
+        int64_t experts;
+        bool apart;
+    } cases[] = {
+        {"gpt/gpt3_mcore_te_tp2_pp2/golden_values_dev_dgx_h100.json", 0, true},
+        {"gpt/gpt3_mcore_te_tp2_pp2_cp2/golden_values_dev_dgx_h100.json", 0, false},
+        {"gpt/gpt3_mcore_te_tp1_pp2_resume_torch_dist_rope_embeddings/golden_values_dev_dgx_h100.json", 0, false},
+        {"moe/gpt3_mcore_te_tp2_pp1_te_8experts2parallel_ddp_average_in_collective/golden_values_dev_dgx_h100.json", 8,
+         true},
+        {"moe/gpt3_mcore_te_tp2_pp1_resume_torch_dist_te_8experts2parallel_dist_optimizer/golden_values_dev_dgx_a100."
+         "json",
+         8, false},
+        {"moe/gpt3_mcore_te_tp2_pp1_resume_torch_dist_te_8experts2parallel_dist_optimizer/golden_values_lts_dgx_a100."
+         "json",
+         8, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunRow row = {.source_locator = arena_format(&arena, MEGATRON_TESTS "%s", cases[i].locator),
+                            .experts.count = cases[i].experts};
+        cr_expect_eq(row_attends_apart(&row), cases[i].apart, "%s", cases[i].locator);
+    }
+}
+
+Test(run_labels, instances_of_the_optimizer_are_replicas) {
+    const RunRow row = {.source_locator = MEGATRON_TESTS
+                        "gpt/gpt3_mcore_te_tp2_pp1_resume_torch_dist_multi_dist_optimizer_instances/golden.json"};
+    Mesh mesh = {.size = {[AXIS_DP_REPLICATE] = 1, [AXIS_DP_SHARD] = 4}};
+    take_instances(&row, &mesh);
+    cr_expect(mesh.size[AXIS_DP_REPLICATE] == 2 && mesh.size[AXIS_DP_SHARD] == 2);
 }

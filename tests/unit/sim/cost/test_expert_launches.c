@@ -91,6 +91,58 @@ Test(expert_launches, that_nothing_compiles_are_operations_of_pytorch) {
     cr_expect_eq(launches(&compiled, PHASE_FORWARD) + launches(&compiled, PHASE_BACKWARD), 0);
 }
 
+// Megatron-core's without its fused kernels.
+static Target apart_of(const StepProgram *program, int rounds, bool deterministic) {
+    Target apart = *program->target;
+    apart.runtime.routes_apart = true;
+    apart.runtime.sinkhorn_rounds = rounds;
+    apart.runtime.fills_results = deterministic;
+    return apart;
+}
+
+// Forward: Sinkhorn's 15 and 16 a round; two slices, counts home 3, order 9, weights turned twice and picked 7; zeros
+// and added. Back: 2; zeros and added, six of the mask, zeros and put; picked.
+Test(expert_launches, of_operations_of_pytorch_are_counted_in_megatrons_router_and_dispatcher) {
+    StepProgram program = program_of("megatron", DISPATCH_ALLGATHER, false);
+    const Target three = apart_of(&program, 3, false), four = apart_of(&program, 4, false);
+    program.target = &three;
+    cr_expect_eq(launches(&program, PHASE_FORWARD), 15 + 3 * 16 + 2 + 3 + 9 + 2 + 7 + 2);
+    cr_expect_eq(launches(&program, PHASE_BACKWARD), 2 + 2 + 6 + 2 + 1);
+    program.target = &four;
+    cr_expect_eq(launches(&program, PHASE_FORWARD), 15 + 4 * 16 + 2 + 3 + 9 + 2 + 7 + 2);
+}
+
+Test(expert_launches, deterministic_put_by_sorted_indices) {
+    StepProgram program = program_of("megatron", DISPATCH_ALLGATHER, false);
+    const Target free_order = apart_of(&program, 0, false), sorted = apart_of(&program, 0, true);
+    program.target = &free_order;
+    const int forward = launches(&program, PHASE_FORWARD), back = launches(&program, PHASE_BACKWARD);
+    program.target = &sorted;
+    cr_expect(launches(&program, PHASE_FORWARD) > 2 * forward && launches(&program, PHASE_BACKWARD) > 3 * back / 2);
+}
+
+Test(expert_launches, a_router_that_asks_for_its_balance_stops_the_host) {
+    StepProgram program = program_of("megatron", DISPATCH_ALLGATHER, false);
+    const Target asks = apart_of(&program, 3, false), goes_on = apart_of(&program, 0, false);
+    const Task route = {.kind = TASK_ROUTE, .phase = PHASE_FORWARD};
+    cr_expect_eq(task_host_stop(&asks, &program.plan, &route), HOST_WAITS_FOR_END);
+    cr_expect_eq(task_host_stop(&goes_on, &program.plan, &route), HOST_GOES_ON);
+}
+
+// Of four local experts: 84 us of Python for three products, and a call; and three more activations.
+Test(expert_launches, experts_one_by_one_are_a_module_each) {
+    const StepProgram program = program_of("megatron", DISPATCH_ALLTOALL, false);
+    Target apart = *program.target;
+    apart.runtime.experts_one_by_one = true;
+    const Task product = {.kind = TASK_GROUPED_GEMM, .phase = PHASE_FORWARD, .groups = 4, .dtype = DTYPE_BF16};
+    const double expected_s = 4 * (84e-6 / 3 + 20.2666e-6) + 3 * 13e-6;
+    cr_expect_float_eq(task_host_s(&apart, &program.plan, &product), expected_s, 1e-9);
+    apart.runtime.adds_gradients = true;
+    const Task gradient = {
+        .kind = TASK_GROUPED_GEMM, .phase = PHASE_BACKWARD, .groups = 4, .dtype = DTYPE_BF16, .trans_a = true};
+    cr_expect_float_eq(task_host_s(&apart, &program.plan, &gradient), expected_s + 2 * 4 * 13e-6, 1e-9);
+}
+
 static const Task *awaited_of(const StepProgram *program) {
     for (int32_t i = 0; i < program->task_count; i++) {
         if (program->tasks[i].awaited) {

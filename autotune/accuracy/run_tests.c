@@ -1,0 +1,101 @@
+// Switches of Megatron-LM's functional tests, by the names of their folders: model_config.yaml beside each golden file,
+// read at d98e8a64d, the commit that rows are cited from.
+
+#include "autotune/accuracy/run_tests.h"
+
+#include <string.h>
+
+#include "autotune/accuracy/run_labels.h"
+#include "sim/base/text.h"
+
+bool row_is_functional_test(const RunRow *row) {
+    return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/test_cases/");
+}
+
+static bool names_one(const RunRow *row, const char *const *parts) {
+    while (*parts && !row_cites(row, *parts)) {
+        parts++;
+    }
+    return *parts != NULL;
+}
+
+// Without --moe-grouped-gemm.
+static const char *const one_by_one[] = {"te_8experts2parallel_dist_optimizer", "te_8experts2parallel_multi_dist",
+                                         "te_4experts2parallel", "te_2experts", NULL};
+
+// Without --moe-permute-fusion and --moe-router-fusion, which few of them have.
+static const char *const routing_apart[] = {"/moe/gpt3_mcore_te_tp1_",
+                                            "/moe/gpt3_mcore_te_tp2_pp1_",
+                                            "/moe/gpt3_mcore_te_tp2_zp_z3_",
+                                            "/moe/gpt3_mcore_tp2_",
+                                            "/moe/gpt3_mcore_cp2_",
+                                            "/moe/gpt3_moe_mcore_te_ep8_",
+                                            "/moe/gpt3_moe_mcore_te_tp4_ep2_etp2_pp2_resume_",
+                                            "/mixtral/mixtral_8x",
+                                            NULL};
+
+// --no-gradient-accumulation-fusion is in none of those of real size.
+static bool adds_gradients(const RunRow *row) {
+    return row_cites(row, "/moe/gpt3_");
+}
+
+bool row_is_of_experts(const RunRow *row) {
+    return row->experts.count > 0 && row_is_functional_test(row) && names_one(row, routing_apart);
+}
+
+// Rounds until the balance of a router as it is initialised moves by less than Megatron's 1e-4: 3 in each of 16 draws
+// of 1,024 to 4,096 tokens, 512 wide, weights of 0.02 over 8 experts, tokens alike by up to 0.9; tests of 50 to 100
+// steps with a warm-up of 3,200 do not move it far (4 with logits twice as wide).
+enum { ROUNDS_AT_FIRST = 3 };
+
+void take_experts_of_test(const RunRow *row, TargetRuntime *runtime) {
+    runtime->routes_apart = true;
+    runtime->adds_gradients = adds_gradients(row);
+    runtime->experts_one_by_one = names_one(row, one_by_one);
+    runtime->sinkhorn_rounds = row->balance && strcmp(row->balance, "sinkhorn") == 0 ? ROUNDS_AT_FIRST : 0;
+}
+
+// --attention-backend: unfused, of experts.
+static const char *const unfused[] = {"te_8experts2parallel_ddp_average_in_collective",
+                                      "te_8experts2parallel_overlap_grad_reduce",
+                                      "tp2_pp1_te_8experts2parallel_",
+                                      "tp2_pp1_te_8experts_etp1_ep4",
+                                      "tp2_pp1_te_a2a_ovlp_8experts",
+                                      "tp2_pp2_ep2_etp2_te_4experts2parallel",
+                                      "tp2_pp2_ep2_te_4experts2parallel",
+                                      NULL};
+
+// And of dense layers: all of Transformer Engine that neither resume nor split sequences over cp.
+static bool is_unfused_dense(const RunRow *row) {
+    static const char *const others[] = {"resume_torch", "_cp2", "_cp4", NULL};
+    return row->experts.count == 0 && row_cites(row, "/gpt/gpt3_mcore_te_") && !names_one(row, others);
+}
+
+// Before cuDNN's kernels and FlashAttention of the containers that are called lts were deterministic, on A100
+// (get_attention_backend, Transformer Engine v1.13 to v2.8): tests with NVTE_ALLOW_NONDETERMINISTIC_ALGO: 0.
+static bool lacks_deterministic_kernel(const RunRow *row) {
+    static const char *const free[] = {"nondeterministic", "reshard_2x1x4", NULL};
+    return row->experts.count > 0 && row_cites(row, "golden_values_lts") && !names_one(row, free);
+}
+
+bool row_attends_apart(const RunRow *row) {
+    return row_is_functional_test(row) &&
+           (names_one(row, unfused) || is_unfused_dense(row) || lacks_deterministic_kernel(row));
+}
+
+// --is-hybrid-model: its rows have the sizes of its attention alone.
+bool row_is_hybrid(const RunRow *row) {
+    return row_is_functional_test(row) && row_cites(row, "/hybrid/");
+}
+
+// --num-distributed-optimizer-instances: 2, each of which shards over half of the ranks. Of the values called lts those
+// of this test are those of the one without.
+enum { INSTANCES = 2 };
+
+void take_instances(const RunRow *row, Mesh *mesh) {
+    if (row_is_functional_test(row) && row_cites(row, "multi_dist_optimizer_instances") &&
+        !row_cites(row, "golden_values_lts") && mesh->size[AXIS_DP_SHARD] % INSTANCES == 0) {
+        mesh->size[AXIS_DP_SHARD] /= INSTANCES;
+        mesh->size[AXIS_DP_REPLICATE] *= INSTANCES;
+    }
+}

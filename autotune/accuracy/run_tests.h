@@ -1,0 +1,13 @@
+// What Megatron-LM's own functional tests ask for that their rows do not say.
+
+#pragma once
+
+#include "autotune/accuracy/run_file.h"
+#include "sim/frameworks/target.h"
+
+bool row_is_functional_test(const RunRow *row);
+bool row_attends_apart(const RunRow *row);  // attention is operations of its own, scores in memory
+bool row_is_of_experts(const RunRow *row);  // a test whose experts' switches are known
+bool row_is_hybrid(const RunRow *row);      // layers of state-space models among its own
+void take_experts_of_test(const RunRow *row, TargetRuntime *runtime);
+void take_instances(const RunRow *row, Mesh *mesh);  // of its distributed optimizer
