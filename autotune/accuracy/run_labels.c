@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "autotune/accuracy/run_tests.h"
 #include "sim/base/text.h"
 #include "sim/cost/compute.h"
 
@@ -250,7 +251,7 @@ bool row_is_of_core(const RunRow *row) {
 
 // --transformer-impl local in model_config.yaml: these and no others.
 bool row_has_local_layers(const RunRow *row) {
-    return row_is_of_core(row) && row_cites(row, "/gpt3_mcore_tp");
+    return row_is_of_core(row) && row_cites(row, "/gpt3_mcore_tp") && !row_cites(row, "/gpt3_mcore_tp2_cp2_");
 }
 
 void take_local_layers(TargetRuntime *runtime) {
@@ -265,7 +266,7 @@ static bool attends_apart(const RunRow *row) {
                                           "_pp4_vp1_tunable_", "_pp4_vp1_uneven_",   "_account_for_embedding_loss_",
                                           "_te_tp2_pp2_mla",   "_modelopt_distill_", "_te_tp4_pp1_dist_optimizer_"};
     const bool old = row_cites(row, "/golden_values_lts_dgxa100_") && !row_cites(row, "nondeterministic");
-    bool says = row_is_of_core(row) && row->experts.count == 0 && old;
+    bool says = row_experts_attend_apart(row) || (row_is_of_core(row) && row->experts.count == 0 && old);
     for (size_t i = 0; i < sizeof unfused / sizeof *unfused; i++) {
         says = says || (row_is_of_core(row) && row_cites(row, unfused[i]));
     }

@@ -8,10 +8,6 @@
 #include "autotune/accuracy/run_labels.h"
 #include "sim/base/text.h"
 
-bool row_is_functional_test(const RunRow *row) {
-    return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/test_cases/");
-}
-
 static bool names_one(const RunRow *row, const char *const *parts) {
     while (*parts && !row_cites(row, *parts)) {
         parts++;
@@ -39,8 +35,12 @@ static bool adds_gradients(const RunRow *row) {
     return row_cites(row, "/moe/gpt3_");
 }
 
+// Without --moe-aux-loss-coeff, whatever their balance is called.
+static const char *const unbalanced[] = {"/moe/gpt3_moe_mcore_te_ep8_", "/moe/gpt3_moe_mcore_te_tp4_ep2_etp2_pp2_",
+                                         NULL};
+
 bool row_is_of_experts(const RunRow *row) {
-    return row->experts.count > 0 && row_is_functional_test(row) && names_one(row, routing_apart);
+    return row->experts.count > 0 && row_is_of_core(row) && names_one(row, routing_apart);
 }
 
 // Rounds until the balance of a router as it is initialised moves by less than Megatron's 1e-4: 3 in each of 16 draws
@@ -51,6 +51,7 @@ enum { ROUNDS_AT_FIRST = 3 };
 void take_experts_of_test(const RunRow *row, TargetRuntime *runtime) {
     runtime->routes_apart = true;
     runtime->adds_gradients = adds_gradients(row);
+    runtime->balances_nothing = names_one(row, unbalanced);
     runtime->experts_one_by_one = names_one(row, one_by_one);
     runtime->sinkhorn_rounds = row->balance && strcmp(row->balance, "sinkhorn") == 0 ? ROUNDS_AT_FIRST : 0;
 }
@@ -65,27 +66,26 @@ static const char *const unfused[] = {"te_8experts2parallel_ddp_average_in_colle
                                       "tp2_pp2_ep2_te_4experts2parallel",
                                       NULL};
 
-// And of dense layers: all of Transformer Engine that neither resume nor split sequences over cp.
-static bool is_unfused_dense(const RunRow *row) {
-    static const char *const others[] = {"resume_torch", "_cp2", "_cp4", NULL};
-    return row->experts.count == 0 && row_cites(row, "/gpt/gpt3_mcore_te_") && !names_one(row, others);
-}
-
 // Before cuDNN's kernels and FlashAttention of the containers that are called lts were deterministic, on A100
 // (get_attention_backend, Transformer Engine v1.13 to v2.8): tests with NVTE_ALLOW_NONDETERMINISTIC_ALGO: 0.
 static bool lacks_deterministic_kernel(const RunRow *row) {
     static const char *const free[] = {"nondeterministic", "reshard_2x1x4", NULL};
-    return row->experts.count > 0 && row_cites(row, "golden_values_lts") && !names_one(row, free);
+    return row_cites(row, "golden_values_lts") && !names_one(row, free);
 }
 
-bool row_attends_apart(const RunRow *row) {
-    return row_is_functional_test(row) &&
-           (names_one(row, unfused) || is_unfused_dense(row) || lacks_deterministic_kernel(row));
+bool row_experts_attend_apart(const RunRow *row) {
+    return row_is_of_core(row) && row->experts.count > 0 &&
+           (names_one(row, unfused) || lacks_deterministic_kernel(row));
+}
+
+// --optimizer: muon, or dist_muon.
+bool row_updates_by_muon(const RunRow *row) {
+    return row_is_of_core(row) && row_cites(row, "_muon");
 }
 
 // --is-hybrid-model: its rows have the sizes of its attention alone.
 bool row_is_hybrid(const RunRow *row) {
-    return row_is_functional_test(row) && row_cites(row, "/hybrid/");
+    return row_is_of_core(row) && row_cites(row, "/hybrid/");
 }
 
 // --num-distributed-optimizer-instances: 2, each of which shards over half of the ranks. Of the values called lts those
@@ -93,7 +93,7 @@ bool row_is_hybrid(const RunRow *row) {
 enum { INSTANCES = 2 };
 
 void take_instances(const RunRow *row, Mesh *mesh) {
-    if (row_is_functional_test(row) && row_cites(row, "multi_dist_optimizer_instances") &&
+    if (row_is_of_core(row) && row_cites(row, "multi_dist_optimizer_instances") &&
         !row_cites(row, "golden_values_lts") && mesh->size[AXIS_DP_SHARD] % INSTANCES == 0) {
         mesh->size[AXIS_DP_SHARD] /= INSTANCES;
         mesh->size[AXIS_DP_REPLICATE] *= INSTANCES;

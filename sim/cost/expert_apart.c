@@ -23,13 +23,14 @@ enum {
 };
 
 // The choice by its loss: top-k 2, softmax, weights and map into zeros; softmax, top-k and map of the scores that are
-// balanced; counts, their loss 4, over its coefficient, added to the log. Back: the loss's scale 2, its two products
-// and sums 4, their softmax, weights picked, softmax, zeros and scores into them 2, sum, casts of the router 4.
+// balanced; counts, their loss 4, over its coefficient, added to the log. Back: weights picked, softmax, zeros and
+// scores into them 2, casts of the router 4; the loss's scale 2, its two products and sums 4, their softmax, the sum.
 enum {
     MAP = 3 + SCATTERED,  // zeros, to int, scattered, to bool
     CHOICE = 2 + 1 + ZEROS + SCATTERED + MAP,
     BALANCE = 1 + 2 + MAP + 1 + 4 + 2,
-    CHOICE_BACK = 16,
+    CHOICE_BACK = 8,
+    BALANCE_BACK = 8,
     // instead of scattered: rows numbered, weights and ones put by two indices each, all filled
     SORTED_CHOICE = 2 + 1 + 2 * (FILLED_ZEROS + SORTED_PUT + 3 + FOUND) + 6,
 };
@@ -97,13 +98,13 @@ static int chosen(const Target *target, const TrainPlan *plan, const Task *task)
     const bool sinkhorn = runtime->sinkhorn_rounds > 0;
     const int counts = target_dispatch(target, plan) == DISPATCH_ALLTOALL ? COUNTS : 0;
     if (task->phase == PHASE_BACKWARD) {
-        return sinkhorn ? SINKHORN_BACK : CHOICE_BACK;
+        return sinkhorn ? SINKHORN_BACK : CHOICE_BACK + (runtime->balances_nothing ? 0 : BALANCE_BACK);
     }
     if (sinkhorn) {
         return SINKHORN + SINKHORN_ROUND * runtime->sinkhorn_rounds + (runtime->fills_results ? SINKHORN_FILLS : 0) +
                counts;
     }
-    return (runtime->fills_results ? SORTED_CHOICE : CHOICE) + BALANCE + counts;
+    return (runtime->fills_results ? SORTED_CHOICE : CHOICE) + (runtime->balances_nothing ? 0 : BALANCE) + counts;
 }
 
 int expert_launches_apart(const Target *target, const TrainPlan *plan, const Task *task, WayStep step) {

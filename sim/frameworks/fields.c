@@ -131,6 +131,7 @@ static const TargetField fields[] = {
     NEWER(runtime.routes_apart),
     NEWER(runtime.experts_one_by_one),
     NEWER(runtime.adds_gradients),
+    NEWER(runtime.balances_nothing),
     NEWER(runtime.sinkhorn_rounds),
     NEWER(activation_apart),
     NEWER(stages_recompute_whole),

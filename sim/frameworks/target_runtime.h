@@ -11,16 +11,17 @@
 #define SPLIT_LOSS_FUSED_BYTES 44.0
 
 typedef struct TargetRuntime {
-    double host_s_per_op;          // host time to issue one operation
-    bool follows_processor;        // host_s_per_op is of a DGX H100's processor, not of the one that it was seen on
-    double host_pace;              // of the cluster's processor (Node); 0 = that one's
-    double module_operations;      // that one counts as in modules of Transformer Engine's layers, host late; 0 = one
-    bool torch_linears;            // layers of Megatron-core are its own, not Transformer Engine's
-    bool fills_results;            // deterministic: what is allocated is filled first
+    double host_s_per_op;      // host time to issue one operation
+    bool follows_processor;    // host_s_per_op is of a DGX H100's processor, not of the one that it was seen on
+    double host_pace;          // of the cluster's processor (Node); 0 = that one's
+    double module_operations;  // that one counts as in modules of Transformer Engine's layers, host late; 0 = one
+    bool torch_linears;        // layers of Megatron-core are its own, not Transformer Engine's
+    bool fills_results;        // deterministic: what is allocated is filled first
     // Experts without switches of Megatron-core: the router and the order of tokens are operations of PyTorch (neither
     // moe-router-fusion nor moe-permute-fusion); each expert is an MLP of modules (no moe-grouped-gemm); a gradient is
-    // added to its sum by a launch (no-gradient-accumulation-fusion); rounds of Sinkhorn's balance, each read (0: none)
-    bool routes_apart, experts_one_by_one, adds_gradients;
+    // added to its sum by a launch (no-gradient-accumulation-fusion); no loss balances the choice (moe-aux-loss-coeff 0,
+    // its default); rounds of Sinkhorn's balance, each read (0: none)
+    bool routes_apart, experts_one_by_one, adds_gradients, balances_nothing;
     int sinkhorn_rounds;
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
                                    // are on nodes of their own

@@ -184,6 +184,21 @@ static Status read_capacity(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// Switches that its arguments leave off and that plans have on.
+static Status read_expert_kernels(Import *import, Error *error) {
+    static const struct {
+        const char *flag, *without;
+    } switches[] = {{"--moe-grouped-gemm", "each expert is an MLP of modules of its own"},
+                    {"--moe-permute-fusion", "tokens are put in the order of experts by operations of PyTorch"}};
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+        int on = 0;
+        TRY(import_bool(import, switches[i].flag, &on, error));
+        FIND_IF(!on, import, FINDING_UNMODELLED, megatron_key(import, M_EXPERTS),
+                "without %s %s: predicted with it, your run takes longer", switches[i].flag, switches[i].without);
+    }
+    return STATUS_OK;
+}
+
 static Status read_experts(Import *import, Error *error) {
     static const ImportWord types[] = {
         {"allgather", DISPATCH_ALLGATHER}, {"alltoall", DISPATCH_ALLTOALL}, {"flex", DISPATCH_DEEPEP}, {NULL, 0}};
@@ -205,6 +220,9 @@ static Status read_experts(Import *import, Error *error) {
     }
     if (ep > 1) {
         said->choice[PLAN_DISPATCH] = type == DISPATCH_DEEPEP ? backend : type;
+    }
+    if (experts > 0 && !bridge) {
+        TRY(read_expert_kernels(import, error));
     }
     if (experts > 0 || bridge) {  // whose model is another file's
         TRY(read_capacity(import, error));

@@ -244,24 +244,22 @@ Test(run_labels, experts_of_megatrons_tests_are_one_by_one_where_they_are_not_gr
     cr_expect_eq(one_by_one.sinkhorn_rounds, 3);
     const TargetRuntime grouped = runtime_of_test(
         MEGATRON_TESTS "moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer/golden.json", "aux_loss");
-    cr_expect(!grouped.experts_one_by_one && grouped.routes_apart && grouped.sinkhorn_rounds == 0);
+    cr_expect(!grouped.experts_one_by_one && grouped.routes_apart && grouped.balances_nothing);
+    cr_expect_eq(grouped.sinkhorn_rounds, 0);
 }
 
 Test(run_labels, rows_of_recipes_are_no_tests) {
     const RunRow recipe = {.source_locator = "NVIDIA-NeMo/Megatron-Bridge@4df695c43:docs/performance-summary.md L65",
                            .experts.count = 128};
-    cr_expect(!row_is_of_experts(&recipe) && !row_attends_apart(&recipe) && !row_is_hybrid(&recipe));
+    cr_expect(!row_is_of_experts(&recipe) && !row_experts_attend_apart(&recipe) && !row_is_hybrid(&recipe));
 }
 
-Test(run_labels, attention_of_megatrons_tests_is_unfused_where_they_ask_for_it) {
+Test(run_labels, attention_of_tests_of_experts_is_unfused_where_they_ask_for_it) {
     static const struct {
         const char *locator;
         int64_t experts;
         bool apart;
     } cases[] = {
-        {"gpt/gpt3_mcore_te_tp2_pp2/golden_values_dev_dgx_h100.json", 0, true},
-        {"gpt/gpt3_mcore_te_tp2_pp2_cp2/golden_values_dev_dgx_h100.json", 0, false},
-        {"gpt/gpt3_mcore_te_tp1_pp2_resume_torch_dist_rope_embeddings/golden_values_dev_dgx_h100.json", 0, false},
         {"moe/gpt3_mcore_te_tp2_pp1_te_8experts2parallel_ddp_average_in_collective/golden_values_dev_dgx_h100.json", 8,
          true},
         {"moe/gpt3_mcore_te_tp2_pp1_resume_torch_dist_te_8experts2parallel_dist_optimizer/golden_values_dev_dgx_a100."
@@ -274,7 +272,7 @@ Test(run_labels, attention_of_megatrons_tests_is_unfused_where_they_ask_for_it) 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const RunRow row = {.source_locator = arena_format(&arena, MEGATRON_TESTS "%s", cases[i].locator),
                             .experts.count = cases[i].experts};
-        cr_expect_eq(row_attends_apart(&row), cases[i].apart, "%s", cases[i].locator);
+        cr_expect_eq(row_experts_attend_apart(&row), cases[i].apart, "%s", cases[i].locator);
     }
 }
 

@@ -370,6 +370,17 @@ Test(import_megatron, an_optimizer_that_deals_out_whole_layers_is_named_as_not_h
     arena_free(&arena);
 }
 
+Test(import_megatron, experts_one_by_one_and_operations_of_pytorch_are_named_as_slower) {
+    Arena arena = {0};
+    Import plain, fused;
+    read_in(FLAGS("--num-experts 8"), SYNTAX_SHELL, 4, &arena, &plain);
+    read_in(FLAGS("--num-experts 8 --moe-grouped-gemm --moe-permute-fusion"), SYNTAX_SHELL, 4, &arena, &fused);
+    cr_expect(finds(&plain, FINDING_UNMODELLED, "each expert is an MLP"));
+    cr_expect(finds(&plain, FINDING_UNMODELLED, "by operations of PyTorch"));
+    cr_expect(!finds(&fused, FINDING_UNMODELLED, "without --moe"));
+    arena_free(&arena);
+}
+
 Test(import_megatron, a_mask_of_the_loader_is_named_where_it_takes_a_gibibyte) {
     static const struct {
         const char *text;
