@@ -16,6 +16,8 @@ typedef struct Chip {
 static const Chip chips[] = {
     {"h100", "dgx-h100"},
     {"h10080", "dgx-h100"},
+    {"h100pcie", "pcie-h100-8x"},
+    {"h100pcie80", "pcie-h100-8x"},
     {"h200", "dgx-h200"},
     {"h200141", "dgx-h200"},
     {"b200", "dgx-b200"},
