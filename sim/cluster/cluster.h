@@ -69,6 +69,7 @@ typedef struct Accelerator {
     double fp8_exact_share_cuda_13;  // by the cuBLAS of CUDA 13; 0 = the same
     double sharded_gemm_share;       // GEMM rate under full sharding's gathers, relative to other GEMMs
     double grouped_ramp_rows;        // rows per group at which a grouped GEMM runs at half rate; 0 = by its tiles
+    double attention_forward_flop_per_s, attention_backward_flop_per_s;  // kept up in 16 bits; 0 = as the kernels' own
     int sm_count;
     GemmRate gemm[DTYPE_COUNT];
     AttentionRate attention[CLUSTER_MAX_ATTENTION];

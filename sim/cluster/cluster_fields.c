@@ -132,6 +132,8 @@ static const ClusterField system_fields[] = {
     WHAT_IF(accelerator.cache_bytes, "bytes", 1e15),
     WHAT_IF(accelerator.beyond_cache_bytes_per_s, "bytes/s", byte_rate_high),
     WHAT_IF(accelerator.grouped_ramp_rows, "1", 1e6),
+    WHAT_IF(accelerator.attention_forward_flop_per_s, "flop/s", flop_rate_high),
+    WHAT_IF(accelerator.attention_backward_flop_per_s, "flop/s", flop_rate_high),
     WHAT_IF(node.symmetric_ctas, "1", 1e6),
     WHAT_IF(fabric.sharp_ctas, "1", 1e6),
 };

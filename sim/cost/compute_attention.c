@@ -16,6 +16,13 @@ static const double backward_flops = 2.5;  // five matrix products instead of tw
 // (sim/SOURCES.md A5).
 static const double triton_slowdown = 1.9;
 
+// Attention draws what products draw, and the power limit slows both (sim/SOURCES.md H4). In fp8 no figure is known.
+static double kept_up(const Accelerator *accelerator, const AttentionShape *shape, double flop_per_s) {
+    const double kept =
+        shape->backward ? accelerator->attention_backward_flop_per_s : accelerator->attention_forward_flop_per_s;
+    return kept > 0 ? fmin(flop_per_s, kept) : flop_per_s;
+}
+
 // Attention as separate operations: bytes per element of the square of scores, at streaming speed, and batched products
 // below the rate of plain ones (sim/SOURCES.md A5, without its multiplier for the bytes, which stood in for host
 // time).
@@ -172,7 +179,8 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double waves = lines * ceil(shape->queries / query_tile) / accelerator->sm_count;
     const double occupancy = waves < 1 ? waves : waves / (0.5 * ceil(waves) + 0.5 * waves);
     const double peak = accelerator->gemm[in_fp8 ? DTYPE_FP8 : dtype].peak_flop_per_s;
-    const double flop_per_s = peak * efficiency * ramp * diagonal * occupancy;
+    const double reached = peak * efficiency * ramp * diagonal;
+    const double flop_per_s = (in_fp8 ? reached : kept_up(accelerator, shape, reached)) * occupancy;
     const double compute_s = flops / flop_per_s * (triton ? triton_slowdown : 1);
     const double cast = query_bytes / 2 + (shape->backward ? 0 : key_bytes);
     const double cast_s =

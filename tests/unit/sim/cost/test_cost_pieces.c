@@ -443,6 +443,25 @@ Test(cost_pieces, attention_in_fp8_runs_at_its_own_rate_after_its_casts) {
     }
 }
 
+Test(cost_pieces, attention_is_no_faster_than_its_chip_keeps_up) {
+    Accelerator chip = machine_h100().accelerator;
+    AttentionShape shape = {.kernel = ATTENTION_FLASH,
+                            .sequences = 1,
+                            .heads = 33,  // whole waves of 132 multiprocessors
+                            .head_dim = 128,
+                            .queries = 32768,
+                            .keys = 32768,
+                            .visible_share = 0.5,
+                            .diagonal = true};
+    const double free_s = attention_time(&chip, DTYPE_BF16, &shape).seconds - chip.kernel_floor_s;
+    const double reached = 4.0 * 33 * 32768 * 32768 / 2 * 128 / free_s;
+    chip.attention_forward_flop_per_s = 2 * reached;
+    cr_expect_float_eq(attention_time(&chip, DTYPE_BF16, &shape).seconds - chip.kernel_floor_s, free_s, 1e-9);
+    chip.attention_forward_flop_per_s = reached / 2;
+    cr_expect_float_eq(attention_time(&chip, DTYPE_BF16, &shape).seconds - chip.kernel_floor_s, 2 * free_s,
+                       0.01 * free_s);
+}
+
 // 10 bytes a bf16 logit. The kernels that move 6 of them take 0.27 ns of a multiprocessor: with an H100's 132 and 2.98
 // TB/s 2.05 ps for 2.01, with as many and twice that memory 2.05 for 1.01.
 Test(cost, a_loss_in_place_is_bound_by_instructions_where_memory_is_fast) {
