@@ -6,6 +6,7 @@
 #include "autotune/accuracy/run_case.h"
 #include "autotune/accuracy/run_labels.h"
 #include "autotune/accuracy/run_tests.h"
+#include "sim/cost/compute.h"
 #include "tests/unit/autotune/accuracy/runs.h"
 
 static Arena arena;
@@ -90,6 +91,23 @@ Test(run_labels, attention_of_another_head_size_keeps_its_rate_of_2025) {
             case_with("dgx-b200", "megatron", "date,head_dim", arena_format(&arena, "2025-10,%s", heads[i]));
         cr_expect_float_eq(forward_ramp(&run.request.cluster.accelerator), strcmp(heads[i], "128") == 0 ? 714 : 401,
                            1e-9, "%s", heads[i]);
+    }
+}
+
+// mi300x-8x has 0.45 and 0.378 of AMD's asm kernels and 0.27 of FlashAttention 2's forward.
+Test(run_labels, mlperf_on_mi300x_has_the_kernels_that_its_code_asks_for) {
+    static const struct {
+        const char *date, *locator;
+        double forward, backward;
+    } cases[] = {{"2025-05", "mlcommons/training_results_v5.0@0fdc28f:AMD/results", 0.27, 0.378},
+                 {"2025-10", "mlcommons/training_results_v5.1@441d65f:Krai/results/n1_v5.0/lora", 0.27, 0.378},
+                 {"2025-10", "mlcommons/training_results_v5.1@441d65f:AMD/results", 0.45, 0.378 * 1.11},
+                 {"", "", 0.45, 0.378}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunCase run = case_of("mi300x-8x", "megatron", cases[i].date, cases[i].locator);
+        const AttentionRate *rate = attention_rate(&run.request.cluster.accelerator, "ck", 128);
+        cr_expect_float_eq(rate->forward_efficiency, cases[i].forward, 1e-9, "%s", cases[i].locator);
+        cr_expect_float_eq(rate->backward_efficiency, cases[i].backward, 1e-9, "%s", cases[i].locator);
     }
 }
 
