@@ -5,8 +5,6 @@
 
 #include <stdint.h>
 
-enum { COVERING_FACTORS = 16, COVERING_VALUES = 64 };  // maximum per row, and per factor: 0 to 63
-
 // Indices of rows such that every pair of values that two factors have in one of the rows, they have in a chosen one;
 // every value alone too. Of rows that show as much that is new, the first: put the cheap ones first. Always the same
 // for the same rows. `chosen` has room for all rows; returns how many are in it, ascending.

@@ -85,3 +85,9 @@ Test(covering, of_equal_rows_the_first_is_chosen) {
     cr_assert_eq(covering_choose(rows, 4, 2, chosen), 3);
     cr_expect(chosen[0] == 0 && chosen[1] == 1 && chosen[2] == 3);
 }
+
+Test(covering, values_are_as_many_as_the_rows_have) {
+    const uint8_t rows[] = {0, 255, 255, 0, 255, 255};
+    int chosen[3];
+    cr_expect_eq(covering_choose(rows, 3, 2, chosen), 3);
+}
