@@ -87,6 +87,11 @@ static const char *class_of(const ConfigNode *node) {
     return class ? class->text : NULL;
 }
 
+static bool is_made_by(const ConfigNode *node, const char *name) {
+    const char *class = class_of(node), *dot = class ? strrchr(class, '.') : NULL;
+    return class && strncmp(dot ? dot + 1 : class, name, strlen(name)) == 0;
+}
+
 // A value as the script has it: name(...) for a call.
 static const char *written(const Import *import, const ConfigNode *node) {
     const char *class = class_of(node);
@@ -118,11 +123,6 @@ typedef struct ScriptObject {
     const char *path, *class;  // the class's first words
     bool may_be_word;
 } ScriptObject;
-
-static bool is_made_by(const ConfigNode *node, const char *name) {
-    const char *class = class_of(node), *dot = class ? strrchr(class, '.') : NULL;
-    return class && strncmp(dot ? dot + 1 : class, name, strlen(name)) == 0;
-}
 
 // Each is a call that stands there, with names to its arguments: else nobody knows what it holds.
 static void refuse_unread(Import *import, const ScriptObject *object) {
@@ -247,8 +247,7 @@ static Status read_offload(Import *import, bool recomputes, Error *error) {
     const ConfigNode *node = import_at(import, path);
     int parameters = 0, activations = 0;
     if (node && node->kind == NODE_MAP) {
-        const ConfigNode *class = config_child(node, "_target_");
-        parameters = class && strstr(class->text, "CPUOffloadPolicy") != NULL;
+        parameters = is_made_by(node, "CPUOffloadPolicy");
         TRY(import_bool(import, PLUGIN "cpu_offload.offload_params", &parameters, error));
         import_known(import, (const char *const[]){PLUGIN "cpu_offload.pin_memory", NULL});
     } else {
