@@ -1,0 +1,186 @@
+// Values of Python as a tree (python_values.h).
+
+#include "autotune/import/python_values.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { COPIES_MOST = 1 << 18 };
+
+char *python_copied(const PythonReader *python, const char *from, size_t length) {
+    return arena_format(python->source->arena, "%.*s", (int)length, from);
+}
+
+void python_skip_space(PythonReader *python, bool lines) {
+    for (;; python->at++) {
+        if (lines && *python->at == '#') {
+            python->at += strcspn(python->at, "\n");
+        }
+        if (*python->at != ' ' && *python->at != '\t' && *python->at != '\r' && !(lines && *python->at == '\n')) {
+            return;
+        }
+        python->line += *python->at == '\n';
+    }
+}
+
+void python_go_to(PythonReader *python, const char *end) {
+    for (; python->at < end; python->at++) {
+        python->line += *python->at == '\n';
+    }
+}
+
+// "key": in a dict, which is then consumed; NULL.
+static const char *dict_key(PythonReader *python) {
+    const char *end = *python->at == '"' || *python->at == '\'' ? behind_string(python->at) : python->at;
+    const char *sign = end + strspn(end, " ");
+    if (end - python->at < 2 || *sign != ':') {
+        return NULL;
+    }
+    const char *key = python_copied(python, python->at + 1, (size_t)(end - python->at) - 2);
+    python->at = sign + 1;
+    python_skip_space(python, true);
+    return key;
+}
+
+const char *python_item_text(const ConfigNode *item) {
+    return item->kind == NODE_SCALAR ? item->text : "...";
+}
+
+static void add_unnamed(PythonReader *python, ConfigNode *call, ConfigNode *item) {
+    ConfigNode *list = config_child(call, "_args_");
+    if (!list) {
+        list = config_node(python->source->arena, NODE_LIST, item->line);
+        list->key = "_args_";
+        config_append(python->source->arena, call, list);
+    }
+    config_append(python->source->arena, list, item);
+}
+
+// [a, b] and (a, b); name(a, key=b); {"key": a}.
+static Status read_items(PythonReader *python, int depth, ConfigNode *parent) {
+    const bool dict = *python->at == '{';
+    const char end = *python->at == '[' ? ']' : dict ? '}' : ')';
+    for (python->at++;;) {
+        python_skip_space(python, true);
+        if (*python->at == end || *python->at == '\0') {
+            python->at += *python->at == end;
+            return STATUS_OK;
+        }
+        const size_t name = parent->kind == NODE_MAP && !dict ? dotted_length(python->at) : 0;
+        const char *behind = python->at + name + strspn(python->at + name, " ");
+        const int line = python->line;
+        const char *key = name && behind[0] == '=' && behind[1] != '=' ? python_copied(python, python->at, name) : NULL;
+        ConfigNode *item = NULL;
+        if (key) {
+            python->at = behind + 1;
+            python_skip_space(python, false);
+        }
+        key = dict ? dict_key(python) : key;
+        TRY(python_read_value(python, depth, &item));
+        if (key || parent->kind == NODE_LIST) {
+            item->key = key;
+            item->line = line;
+            config_append(python->source->arena, parent, item);
+        } else if (!dict || strncmp(python_item_text(item), "**", 2) == 0) {
+            add_unnamed(python, parent, item);
+        }
+        python_skip_space(python, true);
+        if (*python->at == ',') {
+            python->at++;
+        } else if (*python->at != end) {
+            python_go_to(python, *python->at ? python->at + 1 : python->at);
+        }
+    }
+}
+
+static const char *plain_text(PythonReader *python, const char *from, const char *end) {
+    while (end > from && isspace((unsigned char)end[-1])) {
+        end--;
+    }
+    const size_t length = (size_t)(end - from);
+    if (length >= 2 && (*from == '"' || *from == '\'') && behind_string(from) == end && end[-1] == *from) {
+        return python_copied(python, from + 1, length - 2);
+    }
+    const char *text = python_copied(python, from, length);
+    return strcmp(text, "None") == 0 ? "" : text;
+}
+
+static size_t node_count(const ConfigNode *node) {
+    size_t count = 1;
+    for (const ConfigNode *child = node->first; child; child = child->next) {
+        count += node_count(child);
+    }
+    return count;
+}
+
+const char *python_place(const PythonReader *python, const char *at) {
+    return arena_format(python->source->arena, "%td", at - python->source->text);
+}
+
+const ConfigNode *python_value_of(const PythonReader *python, const char *at, const char *name) {
+    const char *set = python_set_at(python->names, at, name);
+    return set ? config_child(python->values, python_place(python, set)) : NULL;
+}
+
+// What the file gave a name that stands alone.
+static Status replace_name(PythonReader *python, const char *at, ConfigNode **value) {
+    const ConfigNode *named =
+        python->naming || (*value)->text[0] == '\0' ? NULL : python_value_of(python, at, (*value)->text);
+    if (!named) {
+        return STATUS_OK;
+    }
+    python->copied_count += node_count(named);
+    FAIL_WITH(python->copied_count > COPIES_MOST,
+              config_malformed(python->source, python->line, "names that stand for more than %d values", COPIES_MOST));
+    const int line = (*value)->line;
+    *value = config_copy(named, python->source->arena);
+    (*value)->line = named->kind == NODE_SCALAR ? line : named->line;
+    return STATUS_OK;
+}
+
+// A word follows, as if and else do; within brackets a line's end is none.
+static bool goes_on(const PythonReader *python, int depth, const char *behind) {
+    PythonReader ahead = *python;
+    ahead.at = behind;
+    python_skip_space(&ahead, depth > 0);
+    return dotted_length(ahead.at) > 0;
+}
+
+static const char *behind_expression(const PythonReader *python, int depth) {
+    const char *end = behind_value(python->at);
+    while ((*end == '\n' || *end == '#') && goes_on(python, depth, end)) {
+        PythonReader ahead = *python;
+        ahead.at = end;
+        python_skip_space(&ahead, depth > 0);
+        end = behind_value(ahead.at);
+    }
+    return end;
+}
+
+Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
+    const char *from = python->at, *end = behind_expression(python, depth);
+    const size_t name = dotted_length(from);
+    FAIL_WITH(depth == CONFIG_MAX_DEPTH, config_malformed(python->source, python->line, "nested too deep"));
+    const bool branches =
+        strchr("([{", from[name]) && from[name] && goes_on(python, depth, behind_brackets(from + name));
+    const bool is_call = name > 0 && from[name] == '(' && !branches, is_dict = *from == '{' && !branches,
+               is_list = *from == '[' && !branches;
+    *value = config_node(python->source->arena,
+                         is_call || is_dict ? NODE_MAP
+                         : is_list          ? NODE_LIST
+                                            : NODE_SCALAR,
+                         python->line);
+    if (is_call) {
+        config_append(
+            python->source->arena, *value,
+            config_scalar(python->source->arena, "_target_", python_copied(python, from, name), python->line));
+        python->at += name;
+        return read_items(python, depth + 1, *value);
+    }
+    if (is_dict || is_list) {
+        return read_items(python, depth + 1, *value);
+    }
+    (*value)->text = plain_text(python, from, end);
+    python_go_to(python, end);
+    return name == strlen((*value)->text) ? replace_name(python, from, value) : STATUS_OK;
+}

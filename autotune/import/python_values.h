@@ -1,0 +1,30 @@
+// Values of a Python file as a tree: scalars as they are written, lists, dicts and calls. A call is a map of its named
+// arguments with its name as "_target_" and the others as "_args_", as in Hydra. Nothing is executed: a name that the
+// file gives one value is that value (python_names.h).
+
+#pragma once
+
+#include "autotune/import/config_load.h"
+#include "autotune/import/python_names.h"
+
+typedef struct PythonReader {
+    const ConfigSource *source;
+    const char *at;
+    int line;
+    PythonNames *names;
+    ConfigNode *values;   // of NAME = value, by python_place()
+    bool naming;          // such a value is read, whose own names stay
+    size_t copied_count;  // nodes, for names
+} PythonReader;
+
+char *python_copied(const PythonReader *python, const char *from, size_t length);
+void python_skip_space(PythonReader *python, bool lines);
+void python_go_to(PythonReader *python, const char *end);
+Status python_read_value(PythonReader *python, int depth, ConfigNode **value);  // at python->at, which moves behind it
+
+// The text of an item as it stands, of **name and name; "..." for what is no word.
+const char *python_item_text(const ConfigNode *item);
+
+const char *python_place(const PythonReader *python, const char *at);
+// What the file gave a name at that place; NULL.
+const ConfigNode *python_value_of(const PythonReader *python, const char *at, const char *name);
