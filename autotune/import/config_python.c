@@ -131,9 +131,10 @@ static Status check_unnamed(Python *python, const char *at, const ConfigNode *ca
         const bool stars = text[0] == '*', of_callers = named && strncmp(text, "**", 2) == 0;
         if (!(of_callers && python_takes_more(python->in.names, at, text + 2)) && (stars || !takes_first)) {
             const int length = (int)dotted_length(at);
-            return config_malformed(python->in.source, item->line,
-                                    "%s in %.*s%s is not read: put the arguments that it holds here, with their names",
-                                    text, length, at, length > 0 ? "()" : "{}");
+            return config_malformed(python->in.source, item->line, "%s in %.*s%s is not read: %s", text, length, at,
+                                    length > 0 ? "()" : "{}",
+                                    stars ? "put the arguments that it holds here, with their names"
+                                          : "give it the name of its argument");
         }
         takes_first &= stars;
     }
@@ -292,6 +293,44 @@ static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken
     return STATUS_OK;
 }
 
+// What the launcher would say, by the environment: os.environ.update(NAME="value"), os.environ["NAME"] = "value". Of
+// others' names nothing is read.
+static Status put_environment(Python *python, ConfigNode *root, const ConfigNode *value, const char *name, int line) {
+    static const char *const launchers[] = {"ACCELERATE_", "FSDP_"};
+    for (size_t i = 0; name && i < sizeof launchers / sizeof launchers[0]; i++) {
+        if (strncmp(name, launchers[i], strlen(launchers[i])) == 0) {
+            return put(python, root, arena_format(python->in.source->arena, "environ.%s", name), value, line);
+        }
+    }
+    return STATUS_OK;
+}
+
+static Status take_environment(Python *python, ConfigNode *root, bool *taken) {
+    static const char update[] = "os.environ.update", set[] = "os.environ[\"";
+    const char *at = python->in.at;
+    const int line = python->in.line;
+    ConfigNode *value = NULL;
+    *taken = is_call_of(at, update) || strncmp(at, set, strlen(set)) == 0;
+    if (is_call_of(at, update)) {
+        TRY(python_read_value(&python->in, 0, &value));
+        const ConfigNode *unnamed = config_child(value, "_args_");
+        const ConfigNode *given = unnamed && unnamed->first->kind == NODE_MAP ? unnamed->first : value;
+        for (const ConfigNode *child = given->first; child; child = child->next) {
+            TRY(put_environment(python, root, child, child->key, child->line));
+        }
+    } else if (*taken) {
+        const char *name = at + strlen(set), *end = name + strcspn(name, "\"\n"), *sign = end + strspn(end, "\"] ");
+        *taken = *sign == '=' && sign[1] != '=';
+        if (*taken) {
+            python->in.at = sign + 1;
+            python_skip_space(&python->in, false);
+            TRY(python_read_value(&python->in, 0, &value));
+            return put_environment(python, root, value, python_copied(&python->in, name, (size_t)(end - name)), line);
+        }
+    }
+    return STATUS_OK;
+}
+
 // What NAME = value, self.name: Type = value and NAME = OTHER = value give; `at` where it is none of them.
 static const char *value_given(const char *at) {
     for (;;) {
@@ -331,6 +370,9 @@ static Status take_other(Python *python, ConfigNode *root) {
         return take_return(python, root);
     }
     TRY(take_model_arguments(python, root, &taken));
+    if (!taken) {
+        TRY(take_environment(python, root, &taken));
+    }
     if (taken) {
         return STATUS_OK;
     }

@@ -59,11 +59,13 @@ static void add_unnamed(PythonReader *python, ConfigNode *call, ConfigNode *item
 // [a, b] and (a, b); name(a, key=b); {"key": a}.
 static Status read_items(PythonReader *python, int depth, ConfigNode *parent) {
     const bool dict = *python->at == '{';
-    const char end = *python->at == '[' ? ']' : dict ? '}' : ')';
+    const char begin = *python->at, end = begin == '[' ? ']' : dict ? '}' : ')';
+    const int begin_line = python->line;
     for (python->at++;;) {
         python_skip_space(python, true);
-        if (*python->at == end || *python->at == '\0') {
-            python->at += *python->at == end;
+        FAIL_WITH(*python->at == '\0', config_malformed(python->source, begin_line, "'%c' was never closed", begin));
+        if (*python->at == end) {
+            python->at++;
             return STATUS_OK;
         }
         const size_t name = parent->kind == NODE_MAP && !dict ? dotted_length(python->at) : 0;
@@ -72,6 +74,8 @@ static Status read_items(PythonReader *python, int depth, ConfigNode *parent) {
         const char *key = name && behind[0] == '=' && behind[1] != '=' ? python_copied(python, python->at, name) : NULL;
         ConfigNode *item = NULL;
         if (key) {
+            FAIL_WITH(config_child(parent, key),
+                      config_malformed(python->source, line, "keyword argument repeated: %s", key));
             python->at = behind + 1;
             python_skip_space(python, false);
         }

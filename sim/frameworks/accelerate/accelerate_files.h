@@ -21,6 +21,7 @@ extern const ImportFormat import_accelerate;
 const char *accelerate_python_refuse(const ConfigJob *job);
 // Of TrainingArguments and its like: the constants of its module; batch and precision; what its kernels are.
 void training_constants_write(const ConfigJob *job, FILE *out);
+void model_arguments_begin(const ConfigJob *job, FILE *out);  // what the model is loaded with
 void training_arguments_begin(const ConfigJob *job, const char *config, FILE *out);
 void kernel_arguments_write(const ConfigJob *job, FILE *out);
 void collator_comment_write(const ConfigJob *job, FILE *out);  // what packs documents

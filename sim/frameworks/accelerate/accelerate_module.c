@@ -6,6 +6,7 @@
 
 #include "sim/base/text.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/import_python.h"
 
 #define OF "Accelerator."
 #define PLUGIN OF "fsdp_plugin."
@@ -82,41 +83,6 @@ static void take_last_word(Import *import, const char *path) {
     }
 }
 
-static const char *class_of(const ConfigNode *node) {
-    const ConfigNode *class = node->kind == NODE_MAP ? config_child(node, "_target_") : NULL;
-    return class ? class->text : NULL;
-}
-
-static bool is_made_by(const ConfigNode *node, const char *name) {
-    const char *class = class_of(node), *dot = class ? strrchr(class, '.') : NULL;
-    return class && strncmp(dot ? dot + 1 : class, name, strlen(name)) == 0;
-}
-
-// A value as the script has it: name(...) for a call.
-static const char *written(const Import *import, const ConfigNode *node) {
-    const char *class = class_of(node);
-    return node->kind == NODE_SCALAR ? node->text
-           : class                   ? arena_format(import->arena, "%s(...)", class)
-           : node->kind == NODE_MAP  ? "a dict"
-                                     : "a list";
-}
-
-static void forget(ConfigNode *node) {
-    node->kind = NODE_SCALAR;
-    node->text = "";
-}
-
-// A number that is known when the script runs, as args.steps and int(args.steps) are, comes from the command line.
-static void leave_expression(Import *import, const char *path, const char *option) {
-    ConfigNode *node = import_at(import, path);
-    const bool is_scalar = node && node->kind == NODE_SCALAR;
-    if (is_scalar ? node->text[strspn(node->text, "+-_0123456789")] != '\0' : node && class_of(node)) {
-        import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: say it with %s",
-                    written(import, node), option);
-        forget(node);
-    }
-}
-
 // ---- its objects
 
 typedef struct ScriptObject {
@@ -131,12 +97,12 @@ static void refuse_unread(Import *import, const ScriptObject *object) {
         return;
     }
     const ConfigNode *unnamed = node->kind == NODE_MAP ? config_child(node, "_args_") : NULL;
-    if (!object->may_be_word && !is_made_by(node, object->class)) {
+    if (!object->may_be_word && !python_is_made_by(node, object->class)) {
         import_refuse(import, object->path, "%s is not read: put the call of %s, with its arguments, there",
-                      written(import, node), object->class);
+                      python_written(import, node), object->class);
     } else if (unnamed && unnamed->first) {
         import_refuse(import, object->path, "%s in %s has no name: give it that of its argument",
-                      written(import, unnamed->first), written(import, node));
+                      python_written(import, unnamed->first), python_written(import, node));
     }
 }
 
@@ -158,9 +124,9 @@ static void refuse_unread_objects(Import *import) {
 static Status read_batch(Import *import, Error *error) {
     static const char *const places[] = {OF "gradient_accumulation_steps", STEPS "num_steps"};
     int each = 0;
-    leave_expression(import, "MICRO_BATCH", "--micro-batch");
+    python_leave_expression(import, "MICRO_BATCH", "--micro-batch");
     TRY(import_int(import, "MICRO_BATCH", 1, 1 << 20, &import->said.micro_batch, error));
-    leave_expression(import, "SEQUENCE_LENGTH", "--seq");
+    python_leave_expression(import, "SEQUENCE_LENGTH", "--seq");
     TRY(import_int(import, "SEQUENCE_LENGTH", 1, 1 << 30, &import->said.seq, error));
     const bool steps = import_has(import, places[0]), plugin = import_is_on(import, OF "gradient_accumulation_plugin");
     FIND_IF(steps && plugin, import, FINDING_REFUSED, places[0],
@@ -171,7 +137,7 @@ static Status read_batch(Import *import, Error *error) {
                     "gradient_accumulation_steps is 1, its default, unless the launcher says another");
     }
     for (int i = 0; i < 2; i++) {
-        leave_expression(import, places[i], "--grad-accum");
+        python_leave_expression(import, places[i], "--grad-accum");
         TRY(import_int(import, places[i], 1, 1 << 20, &import->said.grad_accum, error));
     }
     TRY(import_bool(import, STEPS "sync_each_batch", &each, error));
@@ -186,10 +152,10 @@ static Status read_numbers(Import *import, Error *error) {
     int *said = &import->said.choice[PLAN_PRECISION];
     const char *word = NULL;
     ConfigNode *node = import_at(import, path);
-    if (node && (class_of(node) || (node->kind == NODE_SCALAR && strpbrk(node->text, ".[( ")))) {
+    if (node && (python_class(node) || (node->kind == NODE_SCALAR && strpbrk(node->text, ".[( ")))) {
         import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: bf16, unless --precision says it",
-                    written(import, node));
-        forget(node);
+                    python_written(import, node));
+        python_forget(node);
         *said = DTYPE_BF16;
         return STATUS_OK;
     }
@@ -247,7 +213,7 @@ static Status read_offload(Import *import, bool recomputes, Error *error) {
     const ConfigNode *node = import_at(import, path);
     int parameters = 0, activations = 0;
     if (node && node->kind == NODE_MAP) {
-        parameters = is_made_by(node, "CPUOffloadPolicy");
+        parameters = python_is_made_by(node, "CPUOffloadPolicy");
         TRY(import_bool(import, PLUGIN "cpu_offload.offload_params", &parameters, error));
         import_known(import, (const char *const[]){PLUGIN "cpu_offload.pin_memory", NULL});
     } else {

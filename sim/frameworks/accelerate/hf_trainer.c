@@ -64,6 +64,20 @@ void training_arguments_begin(const ConfigJob *job, const char *config, FILE *ou
     PRINT_IF(plan->precision != DTYPE_FP32, out, "        %s=True,\n", dtype_name(plan->precision));
 }
 
+// Frozen weights stay in the numbers that forward reads.
+static bool loads_fp32(const ConfigJob *job) {
+    return job->plan->precision == DTYPE_FP32 || (!plan_freezes_base(job->plan) && !job->plan->bf16_master);
+}
+
+void model_arguments_begin(const ConfigJob *job, FILE *out) {
+    fprintf(out, "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"",
+            export_attention(job->plan));
+    fputs(loads_fp32(job)                ? ", \"dtype\": \"float32\"}  # master weights\n"
+          : plan_freezes_base(job->plan) ? ", \"dtype\": \"bfloat16\"}  # frozen\n"
+                                         : "}\n",
+          out);
+}
+
 void collator_comment_write(const ConfigJob *job, FILE *out) {
     PRINT_IF(job->plan->pack > 0, out,
              "        # your Trainer: data_collator=DataCollatorWithFlattening() of documents of %d tokens\n",
@@ -89,7 +103,6 @@ static void write_arguments(const ConfigJob *job, FILE *out) {
 }
 
 static void hf_trainer_write(const ConfigJob *job, FILE *out) {
-    const TrainPlan *plan = job->plan;
     fputs("\nimport os\n\n", out);
     write_environment(job, out);
     fputs("\nfrom accelerate.parallelism_config import ParallelismConfig  # noqa: E402\n"
@@ -98,9 +111,7 @@ static void hf_trainer_write(const ConfigJob *job, FILE *out) {
           out);
     training_constants_write(job, out);
     parallelism_config_write(job, out);
-    fprintf(out,
-            "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"}\n",
-            export_attention(plan));
+    model_arguments_begin(job, out);
     PRINT_IF(export_axis(job, AXIS_TP) > 1, out,
              "    arguments.update(tp_plan=\"auto\", device_mesh=parallelism_config.get_device_mesh(\"cuda\"))\n");
     fputs("    return arguments\n", out);

@@ -27,6 +27,11 @@ typedef struct TrainerDefaults {
 // What a script's module says in addition (trainer_module.c); nothing of a file of arguments alone.
 Status trainer_read_module(Import *import, Error *error);
 
+// FSDP that a script switches on as accelerate launch does, by the environment, before transformers 5: true where it
+// does, whose variables are then `fsdp` and `fsdp_config`; and whose plans they are.
+bool trainer_takes_environment(Import *import);
+void trainer_is_of_environment(Import *import);
+
 // Everything but what the class adds.
 Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, Error *error);
 

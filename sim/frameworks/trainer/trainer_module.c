@@ -2,7 +2,11 @@
 // ParallelismConfig or DistributedConfig, what the model is loaded with, adapters (transformers 5.23, accelerate 1.15,
 // peft's LoraConfig).
 
+#include <ctype.h>
+#include <string.h>
+
 #include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/import_python.h"
 #include "sim/frameworks/peft.h"
 #include "sim/frameworks/trainer/trainer_files.h"
 
@@ -35,10 +39,74 @@ static Status read_shards(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// Masters in fp32 where the model is loaded so; else it trains in the numbers of its checkpoint.
+// ---- FSDP by the environment
+
+#define ENVIRONMENT "environ."
+static const char switch_on[] = ENVIRONMENT "ACCELERATE_USE_FSDP", fsdp_variable[] = "FSDP_";
+
+// The key of fsdp_config that says the same.
+static const char *key_of_variable(const char *name, Arena *arena) {
+    static const char *const others[][2] = {{"OFFLOAD_PARAMS", "cpu_offload"},
+                                            {"TRANSFORMER_CLS_TO_WRAP", "transformer_layer_cls_to_wrap"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(name, others[i][0]) == 0) {
+            return others[i][1];
+        }
+    }
+    char *key = arena_text(arena, name);
+    for (char *at = key; *at; at++) {
+        *at = (char)tolower((unsigned char)*at);
+    }
+    return key;
+}
+
+bool trainer_takes_environment(Import *import) {
+    const ConfigNode *environment = import_at(import, "environ");
+    import_known(import, (const char *const[]){"environ", NULL});
+    if (!environment || !import_is_on(import, switch_on) || import_is_on(import, "fsdp")) {
+        return false;
+    }
+    Arena *arena = import->arena;
+    ConfigNode *config = config_node(arena, NODE_MAP, environment->line);
+    config->key = "fsdp_config";
+    for (const ConfigNode *child = environment->first; child; child = child->next) {
+        if (strncmp(child->key, fsdp_variable, strlen(fsdp_variable)) == 0) {
+            ConfigNode *copy = config_copy(child, arena);
+            copy->key = key_of_variable(child->key + strlen(fsdp_variable), arena);
+            config_append(arena, config, copy);
+        }
+    }
+    if (!config_child(config, "version")) {
+        config_append(arena, config, config_scalar(arena, "version", "1", environment->line));  // accelerate's default
+    }
+    config_append(arena, import->root, config);
+    config_append(arena, import->root, config_scalar(arena, "fsdp", "true", import_at(import, switch_on)->line));
+    return true;
+}
+
+void trainer_is_of_environment(Import *import) {
+    static const ImportKeys keys = {.mesh = "parallelism_config of your script",
+                                    .micro_batch = "per_device_train_batch_size",
+                                    .reshard = "FSDP_RESHARD_AFTER_FORWARD",
+                                    .recompute = "FSDP_ACTIVATION_CHECKPOINTING",
+                                    .rotate = "parallelism_config of your script",
+                                    .zero = "ACCELERATE_USE_FSDP",
+                                    .sync = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch",
+                                    .kernels = "torch_compile",
+                                    .overlap = "ACCELERATE_USE_FSDP",
+                                    .loss = "use_liger_kernel"};
+    import->keys = &keys;
+    import->writes = "hf-trainer";
+    if (!import->successor) {  // version 2
+        import->target = "accelerate";
+    }
+}
+
+// Masters in fp32 where the model is loaded so, as transformers 4 does by itself; else it trains in the numbers of its
+// checkpoint.
 static Status read_model(Import *import, Error *error) {
     static const PeftKeys lora = {"peft_config.r", "peft_config.target_modules", NULL, LORA_QUERY_VALUE, 8};
-    const char *dtype = "bfloat16";
+    const char *dtype = import_has(import, switch_on) ? "float32" : "bfloat16";
     int in_4bit = 0, in_8bit = 0;
     TRY(import_word(import, MODEL "dtype", &dtype, error));
     TRY(import_bool(import, MODEL "quantization_config.load_in_4bit", &in_4bit, error));
@@ -64,6 +132,7 @@ Status trainer_read_module(Import *import, Error *error) {
         TRY(import_word(import, "MODEL", &import->model, error));
     }
     int seq = 0;
+    python_leave_expression(import, "SEQUENCE_LENGTH", "--seq");
     TRY(import_int(import, "SEQUENCE_LENGTH", 1, 1 << 30, &seq, error));
     import->said.seq = import->said.seq ? import->said.seq : seq;
     if (import_has(import, "parallelism_config")) {

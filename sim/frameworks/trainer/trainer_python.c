@@ -43,18 +43,8 @@ static void write_quantisation(const ConfigJob *job, FILE *out) {
     }
 }
 
-// Frozen weights stay in the numbers that forward reads.
-static bool loads_fp32(const ConfigJob *job) {
-    return job->plan->precision == DTYPE_FP32 || (!plan_freezes_base(job->plan) && !job->plan->bf16_master);
-}
-
 static void write_model(const ConfigJob *job, FILE *out) {
-    fprintf(out, "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"",
-            export_attention(job->plan));
-    fputs(loads_fp32(job)                ? ", \"dtype\": \"float32\"}  # master weights\n"
-          : plan_freezes_base(job->plan) ? ", \"dtype\": \"bfloat16\"}  # frozen\n"
-                                         : "}\n",
-          out);
+    model_arguments_begin(job, out);
     if (shards_itself(job)) {
         fprintf(out,
                 "    arguments.update(distributed_config=DistributedConfig(\n"

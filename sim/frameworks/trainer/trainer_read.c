@@ -265,6 +265,7 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
     import->target = import->format->name;
     import->flavour = defaults->flavour;
     config_rename_keys(import->arena, import_at(import, "fsdp_config"), without_prefix);
+    const bool by_environment = trainer_takes_environment(import);
     TRY(config_read(import, keys, error));
     import->model_key = "model_name_or_path";
     TRY(import_word(import, import->model_key, &import->model, error));
@@ -283,6 +284,9 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
     TRY(hf_optimizer_read(import, "optim", error));
     TRY(read_recompute(import, defaults, error));
     TRY(read_sharding(import, error));
+    if (by_environment) {
+        trainer_is_of_environment(import);
+    }
     TRY(read_adapters(import, error));
     TRY(trainer_read_module(import, error));
     import_leave_out(import, left_out);

@@ -36,7 +36,7 @@ parallelism_config = ParallelismConfig(
 
 
 def model_arguments():  # of from_pretrained
-    arguments = {"attn_implementation": "sdpa"}
+    arguments = {"attn_implementation": "sdpa", "dtype": "float32"}  # master weights
     arguments.update(tp_plan="auto", device_mesh=parallelism_config.get_device_mesh("cuda"))
     return arguments
 

@@ -35,7 +35,7 @@ parallelism_config = ParallelismConfig(
 
 
 def model_arguments():  # of from_pretrained
-    arguments = {"attn_implementation": "sdpa"}
+    arguments = {"attn_implementation": "sdpa", "dtype": "float32"}  # master weights
     return arguments
 
 

@@ -244,6 +244,7 @@ Test(import_round_trip, what_is_exported_reads_back_as_the_same_plan) {
         {"megatron", "megatron", "megatron@fsdp", SYNTAX_SHELL, true, true, true, true},
         {"megatron-bridge", "megatron", "megatron@bridge-0.6", SYNTAX_PYTHON, true, true, true, true},
         {"accelerate-python", "accelerate", "accelerate", SYNTAX_PYTHON, true, true, true, true},
+        {"hf-trainer", "trainer", "accelerate", SYNTAX_PYTHON, true, true, true, true},
     };
     check_pairs(pairs, sizeof pairs / sizeof pairs[0], "llama-3-8b");
 }

@@ -154,6 +154,9 @@ Test(config_scripts, what_is_malformed_is_said_with_its_line) {
         {"x ${A\n", "file:1: a brace that does not end", SYNTAX_SHELL},
         {"x $(A\n", "file:1: a bracket that does not end", SYNTAX_SHELL},
         {"def a():\n    cfg.x = 1\ndef b():\n    cfg.x = 2\n", "file:4: a() and b() both set", SYNTAX_PYTHON},
+        {"\na = SFTConfig(bf16=True,\n    fsdp=True\n\nb = 2\n", "file:2: '(' was never closed", SYNTAX_PYTHON},
+        {"a = SFTConfig(bf16=True,\n    bf16=False)\n", "file:2: keyword argument repeated: bf16", SYNTAX_PYTHON},
+        {"a = SFTConfig(\"out\", True)\n", "file:1: True in SFTConfig() is not read: give it the name", SYNTAX_PYTHON},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};

@@ -211,6 +211,29 @@ Test(import_modules, sharding_that_the_environment_asks_for_is_refused_as_not_re
     arena_free(&arena);
 }
 
+// transformers before 5, as accelerate launch would say it.
+Test(import_modules, sharding_that_the_script_asks_for_by_the_environment_is_that_of_its_variables) {
+    Arena arena = {0};
+    const Import import = read_in("os.environ.update(ACCELERATE_USE_FSDP=\"true\", FSDP_VERSION=\"2\")\n"
+                                  "os.environ[\"FSDP_RESHARD_AFTER_FORWARD\"] = \"false\"\n" MESH(
+                                      "4") "args = TrainingArguments(per_device_train_batch_size=4,\n"
+                                           "    parallelism_config=parallelism_config)\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_str_eq(import.target, "accelerate");
+    cr_expect(import.said.size[AXIS_DP_SHARD] == 4 && import.said.choice[PLAN_RESHARD] == RESHARD_NEVER);
+    arena_free(&arena);
+}
+
+Test(import_modules, a_sequence_length_that_the_script_works_out_is_asked_for_by_its_option) {
+    Arena arena = {0};
+    const Import import = read_in("SEQUENCE_LENGTH = args.seq\n"
+                                  "a = TrainingArguments(\"out\", per_device_train_batch_size=2)\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect(finds(&import, FINDING_ASSUMED, "args.seq is known when the script runs: say it with --seq"));
+    arena_free(&arena);
+}
+
 // Each would be a copy of what it stands for.
 Test(import_modules, names_cannot_stand_for_any_number_of_values) {
     Arena arena = {0};

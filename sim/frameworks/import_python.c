@@ -1,0 +1,38 @@
+#include "sim/frameworks/import_python.h"
+
+#include <string.h>
+
+const char *python_class(const ConfigNode *node) {
+    const ConfigNode *class = node->kind == NODE_MAP ? config_child(node, "_target_") : NULL;
+    return class ? class->text : NULL;
+}
+
+bool python_is_made_by(const ConfigNode *node, const char *name) {
+    const char *class = python_class(node), *dot = class ? strrchr(class, '.') : NULL;
+    return class && strncmp(dot ? dot + 1 : class, name, strlen(name)) == 0;
+}
+
+const char *python_written(const Import *import, const ConfigNode *node) {
+    const char *class = python_class(node);
+    return node->kind == NODE_SCALAR ? node->text
+           : class                   ? arena_format(import->arena, "%s(...)", class)
+           : node->kind == NODE_MAP  ? "a dict"
+                                     : "a list";
+}
+
+void python_forget(ConfigNode *node) {
+    node->kind = NODE_SCALAR;
+    node->text = "";
+}
+
+bool python_leave_expression(Import *import, const char *path, const char *option) {
+    ConfigNode *node = import_at(import, path);
+    const bool is_scalar = node && node->kind == NODE_SCALAR;
+    if (!node || (is_scalar ? node->text[strspn(node->text, "+-_0123456789")] == '\0' : !python_class(node))) {
+        return false;
+    }
+    import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: say it with %s",
+                python_written(import, node), option);
+    python_forget(node);
+    return true;
+}

@@ -1,0 +1,15 @@
+// Values as a script has them: a call is a map with its class as "_target_" (autotune/import/python_values.h).
+
+#pragma once
+
+#include "sim/frameworks/import.h"
+
+const char *python_class(const ConfigNode *node);                          // that it calls; NULL: it is no call
+bool python_is_made_by(const ConfigNode *node, const char *name);          // whose class begins so, behind its module
+const char *python_written(const Import *import, const ConfigNode *node);  // name(...) for a call
+
+void python_forget(ConfigNode *node);  // as if it were not said
+
+// A number that is known when the script runs, as args.steps and int(args.steps) are, comes from the command line: true
+// where it is one, which is said and forgotten.
+bool python_leave_expression(Import *import, const char *path, const char *option);
