@@ -3,7 +3,6 @@
 #include "reports/csv_lines.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 static void separate(Csv *csv) {

@@ -3,7 +3,6 @@
 
 #include "sim/base/escape.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/base/error.h"

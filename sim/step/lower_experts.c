@@ -9,7 +9,6 @@
 // sequence parallelism, and others that have both). Operations: transformers 5.23, integrations/moe.py
 // grouped_mm_experts_forward; other frameworks differ in the number of kernels.
 
-#include <string.h>
 
 #include "sim/step/experts.h"
 

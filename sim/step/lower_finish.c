@@ -55,6 +55,28 @@ static int64_t gemm_traffic(const StepProgram *program, const Task *task) {
     return (task->m * task->k + task->k * task->n) * dtype_bytes(task->dtype) + task->m * task->n * output;
 }
 
+// Of kinds that read and write their rows so many times in all.
+static const unsigned char planes_moved[TASK_KIND_COUNT] = {
+    [TASK_RMSNORM] = 2,
+    [TASK_LAYERNORM] = 2,
+    [TASK_EMBED] = 2,
+    [TASK_ACTIVATION] = 2,
+    [TASK_LOSS_GRADIENT] = 2,
+    [TASK_LOSS] = 2,  // a row that was summed is still in the cache
+    [TASK_EMBED_BACKWARD] = 3,
+    [TASK_ADD] = 3,
+    [TASK_SWIGLU] = 3,
+    [TASK_ACTIVATION_BACKWARD] = 3,
+    [TASK_RMSNORM_BACKWARD] = 4,
+    [TASK_LAYERNORM_BACKWARD] = 4,
+    [TASK_SWIGLU_BACKWARD] = 5,
+    [TASK_LOSS_MAX] = 1,
+    [TASK_LOSS_SUM] = 1,
+    [TASK_SQUARE_SUM] = 1,
+    [TASK_ZERO] = 1,
+    [TASK_COLUMN_SUM] = 1,
+};
+
 static int64_t task_traffic(const StepProgram *program, const Task *task) {
     const int64_t element = dtype_bytes(task->dtype);
     const int64_t plane = task->rows * task->cols * element;
@@ -70,22 +92,7 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
         return experts_traffic(program, task);
     case TASK_RMSNORM:
     case TASK_LAYERNORM:
-        return (task_added_operand(task) ? 4 : 2) * plane;
-    case TASK_EMBED:
-    case TASK_ACTIVATION:
-    case TASK_LOSS_GRADIENT:
-    case TASK_LOSS:  // a row that was summed is still in the cache
-        return 2 * plane;
-    case TASK_EMBED_BACKWARD:
-    case TASK_ADD:
-    case TASK_SWIGLU:
-    case TASK_ACTIVATION_BACKWARD:
-        return 3 * plane;
-    case TASK_RMSNORM_BACKWARD:
-    case TASK_LAYERNORM_BACKWARD:
-        return 4 * plane;
-    case TASK_SWIGLU_BACKWARD:
-        return 5 * plane;
+        return (planes_moved[task->kind] + (task_added_operand(task) ? 2 : 0)) * plane;
     case TASK_POSITION:  // a table row serves the same position of all sequences
         return 2 * plane + plane / task->sequences;
     case TASK_POSITION_BACKWARD:
@@ -99,12 +106,6 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
         return attention_elements(task, 2, 2) * element;
     case TASK_ATTENTION_BACKWARD:
         return attention_elements(task, 4, 4) * element;
-    case TASK_LOSS_MAX:
-    case TASK_LOSS_SUM:
-    case TASK_SQUARE_SUM:
-    case TASK_ZERO:
-    case TASK_COLUMN_SUM:
-        return plane;
     case TASK_COPY:
     case TASK_UNPACK:
         return (plane + task->rows * task->cols * element_bytes(program, task, AT_COPY_DST)) * task_blocks(task);
@@ -114,7 +115,7 @@ static int64_t task_traffic(const StepProgram *program, const Task *task) {
     case TASK_UPDATE:
         return update_traffic(program, task);
     default:
-        return 0;
+        return planes_moved[task->kind] * plane;
     }
 }
 

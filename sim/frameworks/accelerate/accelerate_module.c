@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "sim/base/text.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/import_python.h"
 

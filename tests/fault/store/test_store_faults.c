@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "autotune/search/search.h"
 #include "autotune/store/store.h"
 #include "autotune/store/store_internal.h"
 #include "tests/support/run_program.h"

@@ -11,7 +11,6 @@
 #include "autotune/search/best.h"
 #include "autotune/search/prune.h"
 #include "autotune/search/rank_orders.h"
-#include "autotune/search/search.h"
 #include "autotune/search/space.h"
 #include "sim/frameworks/target_choices.h"
 #include "tests/support/hash_of.h"

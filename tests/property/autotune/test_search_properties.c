@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "autotune/search/batch.h"
-#include "autotune/search/search.h"
 #include "autotune/search/space.h"
 #include "reports/export/export.h"
 #include "sim/analytic/analytic.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "autotune/explain/cures.h"
-#include "autotune/search/search.h"
 #include "tests/support/kept.h"
 #include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"

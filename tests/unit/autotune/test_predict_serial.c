@@ -6,7 +6,6 @@
 
 #include "autotune/predict/predict.h"
 #include "autotune/predict/predict_serial.h"
-#include "autotune/search/search.h"
 #include "tests/support/search_all.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"

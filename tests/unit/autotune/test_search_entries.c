@@ -2,7 +2,6 @@
 
 #include <criterion/criterion.h>
 
-#include "autotune/search/search.h"
 #include "tests/support/kept.h"
 #include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 
 #include "autotune/predict/predict.h"
-#include "autotune/search/search.h"
 #include "autotune/search/space.h"
 #include "tests/support/search_all.h"
 #include "tests/unit/autotune/requests.h"

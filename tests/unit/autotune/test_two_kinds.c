@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "autotune/predict/predict.h"
-#include "autotune/search/search.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "autotune/search/search.h"
 #include "autotune/store/store.h"
 #include "tests/support/run_program.h"
 #include "tests/support/search_all.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/base/json.h"
 #include "sim/cluster/cluster.h"
 #include "tests/support/hash_of.h"
 

@@ -5,7 +5,6 @@
 
 #include "sim/cost/cost.h"
 #include "sim/memory/memory.h"
-#include "sim/memory/memory_breakdown.h"
 #include "sim/step/resizable.h"
 #include "tests/support/hazard_check.h"
 #include "tests/support/lowered.h"

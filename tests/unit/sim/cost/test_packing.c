@@ -5,7 +5,6 @@
 
 #include "sim/cluster/cluster.h"
 #include "sim/cost/cost.h"
-#include "sim/frameworks/target.h"
 #include "sim/step/step.h"
 #include "tests/support/lowered.h"
 

@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "sim/step/schedules/schedule.h"
 #include "sim/step/stages.h"
 #include "tests/support/sizes.h"
 
