@@ -6,10 +6,17 @@
 
 #include "sim/frameworks/megatron/megatron_files.h"
 
-// Types whose router weighs what it chose by a softmax over that, as Megatron-LM's does by itself.
+// Types whose router weighs what it chose by a softmax over that, as Megatron-LM's does by itself; and DeepSeek-V3's
+// (yanring/Megatron-MoE-ModelZoo@e865051, model_configs/benchmarking/DeepSeek-V3.yaml).
+static bool is_deepseek_v3(const ModelSpec *model) {
+    return model->type && strcmp(model->type, "deepseek_v3") == 0 && model->latent.q_rank > 0 &&
+           model->experts.sigmoid.groups > 0;
+}
+
 static bool knows_experts(const ModelSpec *model) {
     const char *type = model->type ? model->type : "";
-    return model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0);
+    return is_deepseek_v3(model) ||
+           (model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0));
 }
 
 // Its words are the plan's, with another stroke: core_attn.
@@ -72,6 +79,34 @@ static const char *dispatcher_words(const ConfigJob *job) {
     return words[target_dispatch(job->target, job->plan)];
 }
 
+// [0]*3+[1]*58: dense layers, and those of experts.
+static void write_layer_kinds(const ModelSpec *model, FILE *out) {
+    fputs("    --moe-layer-freq \"(", out);
+    for (int i = 0; i < model_run_count(model); i++) {
+        const LayerRun run = model_run(model, i);
+        fprintf(out, "%s[%d]*%d", i > 0 ? "+" : "", run.kind == LAYER_EXPERTS, run.count);
+    }
+    fputs(")\"\n", out);
+}
+
+static void write_router(const ConfigJob *job, FILE *out) {
+    const Experts *experts = &job->model->experts;
+    if (!is_deepseek_v3(job->model)) {
+        fputs("    --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 1e-2\n", out);
+        // DeepEP and HybridEP take weights in fp32 only (transformer/moe/token_dispatcher.py)
+        fputs(job->plan->dispatch >= DISPATCH_DEEPEP ? "    --moe-router-dtype fp32\n" : "", out);
+        return;
+    }
+    write_layer_kinds(job->model, out);
+    fprintf(
+        out,
+        "    --moe-shared-expert-intermediate-size %d\n"
+        "    --moe-router-score-function sigmoid --moe-router-enable-expert-bias --moe-router-bias-update-rate 1e-3\n"
+        "    --moe-router-num-groups %d --moe-router-group-topk %d --moe-router-topk-scaling-factor %g\n"
+        "    --moe-router-load-balancing-type seq_aux_loss --moe-aux-loss-coeff 1e-4 --moe-router-dtype fp32\n",
+        experts->shared_ffn, experts->sigmoid.groups, experts->sigmoid.active_groups, experts->sigmoid.factor);
+}
+
 // By the dispatcher that is predicted: its own default gathers the tokens of all ranks instead.
 static void write_experts(const ConfigJob *job, FILE *out) {
     static const double PER_CENT = 100;
@@ -79,15 +114,29 @@ static void write_experts(const ConfigJob *job, FILE *out) {
     if (experts->count > 0) {
         fprintf(out,
                 "    --num-experts %d --moe-router-topk %d --moe-ffn-hidden-size %d\n"
-                "    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type %s\n"
-                "    --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 1e-2\n",
+                "    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type %s\n",
                 experts->count, experts->active, experts->ffn, dispatcher_words(job));
-        // DeepEP and HybridEP take weights in fp32 only (transformer/moe/token_dispatcher.py)
-        fputs(job->plan->dispatch >= DISPATCH_DEEPEP ? "    --moe-router-dtype fp32\n" : "", out);
+        write_router(job, out);
         PRINT_IF(job->plan->expert_capacity > 0, out, "    --moe-expert-capacity-factor %g%s\n",
                  job->plan->expert_capacity / PER_CENT,
                  job->plan->pad_experts ? " --moe-pad-expert-input-to-capacity" : "");
     }
+}
+
+// Latent attention stretches positions by yarn, as the model's config.json says: 40 times.
+static void write_attention(const ModelSpec *model, FILE *out) {
+    const LatentAttention *latent = &model->latent;
+    if (latent->kv_rank == 0) {
+        fprintf(out, "    --num-attention-heads %d --group-query-attention --num-query-groups %d --kv-channels %d\n",
+                model->heads, model->kv_heads, model->head_dim);
+        return;
+    }
+    fprintf(out,
+            "    --num-attention-heads %d --kv-channels %d --multi-latent-attention --qk-layernorm\n"
+            "    --q-lora-rank %d --kv-lora-rank %d --qk-head-dim %d --qk-pos-emb-head-dim %d --v-head-dim %d\n"
+            "    --rotary-scaling-factor 40 --mscale 1.0 --mscale-all-dim 1.0\n",
+            model->heads, model->head_dim - latent->rope, latent->q_rank, latent->kv_rank,
+            model->head_dim - latent->rope, latent->rope, latent->value);
 }
 
 static void write_model(const ConfigJob *job, FILE *out) {
@@ -95,11 +144,12 @@ static void write_model(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "MODEL=(\n"
             "    --use-mcore-models --transformer-impl transformer_engine\n"
-            "    --num-layers %d --hidden-size %d --ffn-hidden-size %d\n"
-            "    --num-attention-heads %d --group-query-attention --num-query-groups %d --kv-channels %d\n"
+            "    --num-layers %d --hidden-size %d --ffn-hidden-size %d\n",
+            model->layers, model->hidden, model->ffn);
+    write_attention(model, out);
+    fprintf(out,
             "    --max-position-embeddings %d --seq-length %d\n"
             "    --normalization %s --norm-epsilon %g\n",
-            model->layers, model->hidden, model->ffn, model->heads, model->kv_heads, model->head_dim,
             job->plan->seq > model->max_seq ? job->plan->seq : model->max_seq, job->plan->seq,
             model->norm == NORM_RMS ? "RMSNorm" : "LayerNorm", model->norm_eps);
     if (model->position == POSITION_ROTARY) {

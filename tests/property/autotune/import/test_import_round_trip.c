@@ -60,13 +60,16 @@ static void any_of_nanotron(uint64_t *seed, TrainPlan *plan) {
 }
 
 // Of a model with experts: ranks that spread them, on a mesh that can lend as many.
-static void any_of_experts(uint64_t *seed, const Target *target, TrainPlan *plan) {
+static void any_of_experts(uint64_t *seed, const Target *target, const ModelSpec *model, TrainPlan *plan) {
     static const int sizes[] = {1, 2, 4, 8}, cuts[] = {0, 0, 1, 2, 4}, capacities[] = {0, 0, 125, 200};
     plan->mesh.size[AXIS_EP] = target->axes & AXIS_BIT(AXIS_EP) ? sizes[pick(seed, 4)] : 1;
     plan->mesh.size[AXIS_SP] = 1;
     plan->dispatch = pick(seed, 2) ? DISPATCH_TARGET : (Dispatch)pick(seed, DISPATCH_COUNT);
     plan->precision = DTYPE_BF16;
     plan->mtp = target->predicts_further && plan->zero < 3 && pick(seed, 3) == 0;
+    if (model->layers % 2 == 1) {  // which it splits by itself as where the loss is counted
+        plan->pp_split = SPLIT_TARGET;
+    }
     if (target->cuts_experts) {
         plan->etp = cuts[pick(seed, 5)];
         plan->expert_capacity = capacities[pick(seed, 4)];
@@ -108,7 +111,7 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec 
         any_of_nanotron(seed, &plan);
     }
     if (model->experts.count > 0) {
-        any_of_experts(seed, target, &plan);
+        any_of_experts(seed, target, model, &plan);
     }
     if (strcmp(target->name, "automodel") == 0) {  // its file holds no others
         plan.precision = DTYPE_BF16;
@@ -261,4 +264,9 @@ Test(import_round_trip, ranks_of_experts_read_back_as_the_same_plan) {
         {"megatron-bridge", "megatron", "megatron@bridge-0.6", SYNTAX_PYTHON, true, true, true, true},
     };
     check_pairs(pairs, sizeof pairs / sizeof pairs[0], "qwen3-30b-a3b");
+}
+
+Test(import_round_trip, latent_attention_and_shared_experts_read_back_as_the_same_plan) {
+    static const Pair pair = {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true};
+    check_pairs(&pair, 1, "deepseek-v3");
 }
