@@ -101,6 +101,14 @@ bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainP
            row->date[0] != '\0' && strcmp(row->date, current_scales_since) < 0;
 }
 
+// TorchInductor pads what products read since PyTorch 2.1.0 (sim/cost/compute_gemm.c).
+static const char padding_since[] = "2023-10-04";
+
+bool row_pads_no_rows(const RunRow *row) {
+    return strcmp(row->plan_word[PLAN_FUSED], "compiled") == 0 && row->date[0] != '\0' &&
+           strcmp(row->date, padding_since) < 0;
+}
+
 // Blackwell's attention of 2025: NVIDIA's containers have cuDNN 9.13 and before until Megatron-Bridge's is built on
 // PyTorch 25.11 (its b54b725d2 of 2026-01-07; v0.2.2 of two days later has 25.09 still; MLPerf's installs 9.13.1). In
 // one benchmark 9.17 takes 0.81 to 0.91 of its time (profiles, cudnn-913).

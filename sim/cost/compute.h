@@ -21,6 +21,7 @@ typedef struct GemmShape {
     double exact_share;  // fp8: of the rate, for sums in full precision, as of gradients; 0 = other sums
     bool block_scales;   // fp8: a scale for every 32 elements along K
     bool fused;          // a kernel of Transformer Engine's fused operations
+    bool padded;         // rows that are no whole loads are padded, by whom what makes them is compiled
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);  // running alone

@@ -95,11 +95,12 @@ bool cost_supports(const Accelerator *accelerator, Dtype dtype) {
 }
 
 // By the rows of A, B and C as they lie in memory. Tokens are never the length of a row: an odd number of them costs
-// nothing.
+// nothing. TorchInductor pads operands to whole loads, and what makes them writes the zeros (pytorch/pytorch,
+// torch/_inductor/fx_passes/pad_mm.py; config.py, shape_padding: "0" in 2.0, "1" since 2.1).
 static double alignment_efficiency(const GemmShape *shape) {
     const int64_t a = shape->trans_a ? shape->m : shape->k, b = shape->trans_b ? shape->k : shape->n;
     const int64_t bits = a | b | shape->n;
-    return bits % ALIGNED_ELEMENTS == 0 ? 1 : bits % 2 == 0 ? unaligned_efficiency : odd_efficiency;
+    return bits % ALIGNED_ELEMENTS == 0 || shape->padded ? 1 : bits % 2 == 0 ? unaligned_efficiency : odd_efficiency;
 }
 
 // cuBLASLt's products of mxfp8 beside those of one scale: 7.161 for 6.812 ms, twelve of a layer of width 4096 on a B300

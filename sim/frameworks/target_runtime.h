@@ -41,6 +41,7 @@ typedef struct TargetRuntime {
     const char *cudnn_since;      // its runs since that date have SDPA pick cuDNN's kernel first; NULL = never
     bool joins_apart;     // what attention reads is put together by operations of their own; layer norms are PyTorch's
     bool strided_rotary;  // eager, queries and keys are turned once heads are before tokens
+    bool rows_unpadded;   // compiled, products read rows as they lie: TorchInductor before PyTorch 2.1
     bool loss_by_row;     // eager, the loss is PyTorch's log_softmax, which reads each row of logits several times
     double bucket_parameters;           // that one collective of gradients or weights moves, at least; 0 = a unit's
     double bucket_parameters_per_rank;  // and at least this many for each rank of its group

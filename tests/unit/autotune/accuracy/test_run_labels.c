@@ -111,6 +111,20 @@ Test(run_labels, mlperf_on_mi300x_has_the_kernels_that_its_code_asks_for) {
     }
 }
 
+Test(run_labels, compilers_of_before_october_2023_pad_no_rows) {
+    static const struct {
+        const char *values;
+        bool unpadded;
+    } cases[] = {{"2023-02-02,compiled", true},
+                 {"2023-10-04,compiled", false},
+                 {",compiled", false},
+                 {"2023-02-02,eager", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const RunCase run = case_with("dgx-a100-80g", "accelerate", "date,fused", cases[i].values);
+        cr_expect_eq(run.request.target->runtime.rows_unpadded, cases[i].unpadded, "%s", cases[i].values);
+    }
+}
+
 Test(run_labels, fp8_of_one_scale_has_one_layout_on_blackwell_only) {
     cr_expect(case_of("dgx-b200", "megatron", "", "").request.target->runtime.fp8_one_layout);
     cr_expect_not(case_of("dgx-h100", "megatron", "", "").request.target->runtime.fp8_one_layout);

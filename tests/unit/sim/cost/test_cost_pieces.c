@@ -42,6 +42,16 @@ Test(cost, gemm_with_an_unaligned_k_is_slower) {
                  1.3 * gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10944, 2));
 }
 
+Test(cost, gemm_of_padded_rows_is_as_fast_as_one_of_whole_loads) {
+    const Accelerator h100 = machine_h100().accelerator;
+    GemmShape odd = {.m = 16384, .n = 50257, .k = 768, .output_bytes = 2, .trans_b = true}, padded = odd, even = odd;
+    padded.padded = true;
+    even.n = 50264;
+    const double odd_s = gemm_time(&h100, DTYPE_BF16, &odd).seconds, even_s = gemm_time(&h100, DTYPE_BF16, &even).seconds;
+    cr_expect_gt(odd_s, 1.5 * even_s);
+    cr_expect_float_eq(gemm_time(&h100, DTYPE_BF16, &padded).seconds, even_s, 0.01 * even_s);
+}
+
 Test(cost, gemm_that_accumulates_in_fp32_moves_more_bytes) {
     const Accelerator h100 = machine_h100().accelerator;
     cr_assert_gt(gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 8), gemm_s(&h100, DTYPE_BF16, 4096, 4096, 64, 2));
