@@ -440,7 +440,9 @@ static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target
 static void take_settings(Arena *arena, const RunRow *row, const Target **target) {
     const double workspace = row_workspace_bytes(row);
     if (row_drops(row)) {
-        own_copy(arena, target)->halves_drop = true;
+        Target *own = own_copy(arena, target);
+        own->halves_drop = true;
+        own->attention_drops = true;
     }
     if (row->lora_dropout > 0) {
         own_copy(arena, target)->adapters_drop = true;

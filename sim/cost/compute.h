@@ -30,10 +30,12 @@ typedef struct AttentionShape {
     AttentionKernel kernel;
     double sequences;               // or packed documents
     int heads, kv_heads, head_dim;  // kv_heads 0: as many as heads
+    bool uneven_heads;              // head_dim is the mean of those of queries and values
     double queries, keys;
     double visible_share;
     double window;  // keys that a query of a causal block sees at most; 0 = all before it
     bool diagonal;  // the block holds the causal diagonal, where tiles are half empty
+    bool drops;     // probabilities are dropped at random
     bool backward;
     bool reference;  // FlexAttention where nothing compiles it: operations of their own, whatever the kernel
     bool fp8;  // products of queries, keys and values in fp8, cast first, where the profile has that kernel's rates

@@ -1,7 +1,7 @@
 // Flash-type attention: plateau rate, a ramp over the visible key positions, a loss on the causal diagonal and
 // occupancy. Formula: sim/SOURCES.md H4, of a sliding window with its tiles counted (judged, not measured).
 // Slices of a ring use the same formula with their own queries and keys: short slices pay the ramp, which is the real
-// price of a high context-parallel degree. Not modelled: masks other than causal, dropout.
+// price of a high context-parallel degree. Not modelled: masks other than causal.
 
 #include "sim/cost/compute.h"
 
@@ -57,6 +57,18 @@ static KernelTime reference_time(const Accelerator *accelerator, Dtype dtype, co
     const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
     const double seconds = accelerator->kernel_floor_s + fp32_s + half_s + memory_s;
     return (KernelTime){.seconds = seconds, .memory_s = memory_s, .memory_bound = memory_s / seconds};
+}
+
+// cuDNN has kernels for 64, 128, 192 and 256 elements of a head, and runs the next larger one: a head of 96 takes the
+// tiles of 128, of 160 those of 192 (names of the kernels that cuDNN 9 builds for A100, H200 and B200, forward and
+// backward; tests/accuracy/holdout/RESULTS.md).
+enum { CUDNN_HEAD_STEP = 64 };
+
+static int head_dim_run(const Accelerator *accelerator, const AttentionShape *shape) {
+    if (shape->kernel != ATTENTION_CUDNN || shape->uneven_heads || attention_lacks_cudnn(accelerator)) {
+        return shape->head_dim;
+    }
+    return (shape->head_dim + CUDNN_HEAD_STEP - 1) / CUDNN_HEAD_STEP * CUDNN_HEAD_STEP;
 }
 
 static bool slides(const AttentionShape *shape) {
@@ -135,6 +147,22 @@ static const AttentionRate *fp8_rate(const Accelerator *accelerator, const Atten
 // (mxfp8_quantize_fast_path).
 static const double cast_bytes = 2 + 2 + 1, block_cast_bytes = 2 + 1 + 1;
 
+// Dropout draws its random numbers in the kernel, on the issue slots that softmax waits for too, so that little of it
+// is hidden (arXiv 2410.07531): instructions for each score, forward and backward, of the loops of kernels for sm_90
+// with it less those without, cuDNN 9's of heads of 64 and 128 and FlashAttention 2's of 64, 96 and 128 in PyTorch 2.7
+// (tests/accuracy/holdout/RESULTS.md). Separate operations have it among theirs.
+static const double dropout_instructions[][2] = {[ATTENTION_FLASH] = {5.9, 7.9}, [ATTENTION_CUDNN] = {12.1, 12.2}};
+enum { DROPPING_KERNELS = sizeof dropout_instructions / sizeof dropout_instructions[0] };
+static const double lanes = 4 * 32;     // a multiprocessor issues four instructions of a warp in a clock
+static const double clock_hz = 1.83e9;  // at which the peak rates of H100 and B200 are stated
+
+static double dropout_s(const Accelerator *accelerator, const AttentionShape *shape, double scores) {
+    const double instructions = shape->drops && (int)shape->kernel < DROPPING_KERNELS
+                                    ? dropout_instructions[shape->kernel][shape->backward]
+                                    : 0;
+    return instructions * scores / (lanes * accelerator->sm_count * clock_hz);
+}
+
 // cuDNN's backward in fp8 skips nothing of a window: 1.48, 5.19, 19.4 and 74.8 ms at 4,096 to 32,768 keys, 128 of them
 // in the window, where bf16 takes 0.44, 0.86, 1.71 and 3.45 (NVIDIA/cudnn-frontend@3929da2, results/gpt_oss/gb300).
 static bool skips_window(const AttentionShape *shape, const AttentionRate *in_fp8) {
@@ -148,7 +176,8 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const AttentionShape *shape = &own;
     const bool triton = shape->kernel == ATTENTION_TRITON;
     const char *kernel = attention_names[triton ? ATTENTION_FLASH : shape->kernel];
-    const AttentionRate *rate = in_fp8 ? in_fp8 : attention_rate(accelerator, kernel, shape->head_dim);
+    const int head_dim = head_dim_run(accelerator, shape);
+    const AttentionRate *rate = in_fp8 ? in_fp8 : attention_rate(accelerator, kernel, head_dim);
     if (!rate || !cost_supports(accelerator, dtype)) {
         return (KernelTime){.seconds = INFINITY};
     }
@@ -163,8 +192,8 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double lines = shape->sequences * shape->heads;  // independent (sequence, head) problems
     const double seen = visible_keys(shape);
     const double share = slides(shape) ? seen / shape->keys : shape->visible_share;
-    const double flops =
-        4 * lines * shape->queries * shape->keys * shape->head_dim * share * (shape->backward ? backward_flops : 1);
+    const double scores = lines * shape->queries * shape->keys * share;
+    const double flops = 4 * scores * head_dim * (shape->backward ? backward_flops : 1);
     const double query_bytes = 2 * lines * shape->queries * shape->head_dim * dtype_bytes(dtype);  // q o
     const double key_bytes = 2 * shape->sequences * (shape->kv_heads > 0 ? shape->kv_heads : shape->heads) *
                              shape->keys * shape->head_dim * dtype_bytes(dtype);  // k v
@@ -181,7 +210,8 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double peak = accelerator->gemm[in_fp8 ? DTYPE_FP8 : dtype].peak_flop_per_s;
     const double reached = peak * efficiency * ramp * diagonal;
     const double flop_per_s = (in_fp8 ? reached : kept_up(accelerator, shape, reached)) * occupancy;
-    const double compute_s = flops / flop_per_s * (triton ? triton_slowdown : 1);
+    const double compute_s = flops / flop_per_s * (triton ? triton_slowdown : 1) +
+                             dropout_s(accelerator, shape, scores / (diagonal * occupancy));
     const double cast = query_bytes / 2 + (shape->backward ? 0 : key_bytes);
     const double cast_s =
         in_fp8 ? memory_s * cast * (shape->block_scales ? block_cast_bytes : cast_bytes) / dtype_bytes(dtype) / bytes

@@ -123,6 +123,7 @@ static const TargetField fields[] = {
     NEWER(adapters_cast),
     NEWER(adapters_drop),
     NEWER(halves_drop),
+    NEWER(attention_drops),
     NEWER(runtime.blas_workspace_bytes),
     NEWER(runtime.engine_workspace_bytes),
     NEWER(runtime.module_operations),
