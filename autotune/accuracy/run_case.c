@@ -453,8 +453,8 @@ static void take_settings(Arena *arena, const RunRow *row, const Target **target
         own->recompute_whole |= own->stages_recompute_whole;
         own->runtime.strided_rotary = true;
     }
-    if (row_pads_no_rows(row)) {
-        own_copy(arena, target)->runtime.rows_unpadded = true;
+    if (row_pads_rows(row)) {
+        own_copy(arena, target)->runtime.pads_rows = true;
     }
     if (row->lora_a2a == 1) {
         own_copy(arena, target)->adapters_exchange = true;

@@ -101,12 +101,13 @@ bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainP
            row->date[0] != '\0' && strcmp(row->date, current_scales_since) < 0;
 }
 
-// TorchInductor pads what products read since PyTorch 2.1.0 (sim/cost/compute_gemm.c).
+// torch.compile(model) has the head in its graph, whose operands TorchInductor pads since PyTorch 2.1.0
+// (sim/cost/compute_gemm.c). What targets compile is their layers, one by one.
 static const char padding_since[] = "2023-10-04";
 
-bool row_pads_no_rows(const RunRow *row) {
-    return strcmp(row->plan_word[PLAN_FUSED], "compiled") == 0 && row->date[0] != '\0' &&
-           strcmp(row->date, padding_since) < 0;
+bool row_pads_rows(const RunRow *row) {
+    const bool whole = row_cites(row, "karpathy/nanoGPT") || row_cites(row, "karpathy/build-nanogpt");
+    return whole && strcmp(row->plan_word[PLAN_FUSED], "compiled") == 0 && strcmp(row->date, padding_since) >= 0;
 }
 
 // Blackwell's attention of 2025: NVIDIA's containers have cuDNN 9.13 and before until Megatron-Bridge's is built on

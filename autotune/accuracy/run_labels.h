@@ -41,7 +41,7 @@ bool row_fuses_experts(const RunRow *row);
 bool row_attends_in_fp8(const RunRow *row);
 bool row_has_fp8_head(const RunRow *row);
 bool row_records_streams(const RunRow *row);
-bool row_pads_no_rows(const RunRow *row);
+bool row_pads_rows(const RunRow *row);
 bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan);
 void row_take_container(const RunRow *row, int head_dim, Accelerator *accelerator);
 void row_take_libraries(const RunRow *row, Accelerator *accelerator);

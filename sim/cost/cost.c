@@ -154,7 +154,7 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
                              .output = output,
                              .accumulate = task->accumulate,
                              .exact_share = exact_share(accelerator, program, task),
-                             .padded = program->plan.fused == FUSED_COMPILED && !program->target->runtime.rows_unpadded,
+                             .padded = program->plan.fused == FUSED_COMPILED && program->target->runtime.pads_rows,
                              .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, task->dtype, &shape);
     if (task->cast_bytes > 0) {

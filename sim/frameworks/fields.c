@@ -155,7 +155,7 @@ static const TargetField fields[] = {
     NEWER(fp8_head),
     NEWER(slices_messages),
     NEWER(runtime.strided_rotary),
-    NEWER(runtime.rows_unpadded),
+    NEWER(runtime.pads_rows),
     NEWER(runtime.joins_apart),
     NEWER(runtime.loss_by_row),
     NEWER(half_sums),

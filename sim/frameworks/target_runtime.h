@@ -19,8 +19,8 @@ typedef struct TargetRuntime {
     bool fills_results;        // deterministic: what is allocated is filled first
     // Experts without switches of Megatron-core: the router and the order of tokens are operations of PyTorch (neither
     // moe-router-fusion nor moe-permute-fusion); each expert is an MLP of modules (no moe-grouped-gemm); a gradient is
-    // added to its sum by a launch (no-gradient-accumulation-fusion); no loss balances the choice (moe-aux-loss-coeff 0,
-    // its default); rounds of Sinkhorn's balance, each read (0: none)
+    // added to its sum by a launch (no-gradient-accumulation-fusion); no loss balances the choice (moe-aux-loss-coeff
+    // is 0, its default); rounds of Sinkhorn's balance, each read (0: none)
     bool routes_apart, experts_one_by_one, adds_gradients, balances_nothing;
     int sinkhorn_rounds;
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
@@ -41,7 +41,7 @@ typedef struct TargetRuntime {
     const char *cudnn_since;      // its runs since that date have SDPA pick cuDNN's kernel first; NULL = never
     bool joins_apart;     // what attention reads is put together by operations of their own; layer norms are PyTorch's
     bool strided_rotary;  // eager, queries and keys are turned once heads are before tokens
-    bool rows_unpadded;   // compiled, products read rows as they lie: TorchInductor before PyTorch 2.1
+    bool pads_rows;       // the model is compiled as a whole, its head with it: TorchInductor pads rows to whole loads
     bool loss_by_row;     // eager, the loss is PyTorch's log_softmax, which reads each row of logits several times
     double bucket_parameters;           // that one collective of gradients or weights moves, at least; 0 = a unit's
     double bucket_parameters_per_rank;  // and at least this many for each rank of its group

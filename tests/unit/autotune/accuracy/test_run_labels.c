@@ -111,17 +111,18 @@ Test(run_labels, mlperf_on_mi300x_has_the_kernels_that_its_code_asks_for) {
     }
 }
 
-Test(run_labels, compilers_of_before_october_2023_pad_no_rows) {
+Test(run_labels, models_compiled_as_a_whole_since_october_2023_pad_rows) {
     static const struct {
         const char *values;
-        bool unpadded;
-    } cases[] = {{"2023-02-02,compiled", true},
-                 {"2023-10-04,compiled", false},
-                 {",compiled", false},
-                 {"2023-02-02,eager", false}};
+        bool pads;
+    } cases[] = {{"2024-06-08,compiled,karpathy/build-nanogpt@fb8bd6e:train_gpt2.py", true},
+                 {"2023-02-02,compiled,karpathy/nanoGPT@d8abd212:README.md", false},
+                 {"2024-06-08,eager,karpathy/build-nanogpt@fb8bd6e:train_gpt2.py", false},
+                 {"2024-06-08,compiled,huggingface/accelerate", false},
+                 {",compiled,karpathy/nanoGPT@d8abd212:README.md", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const RunCase run = case_with("dgx-a100-80g", "accelerate", "date,fused", cases[i].values);
-        cr_expect_eq(run.request.target->runtime.rows_unpadded, cases[i].unpadded, "%s", cases[i].values);
+        const RunCase run = case_with("dgx-a100-80g", "accelerate", "date,fused,source_locator", cases[i].values);
+        cr_expect_eq(run.request.target->runtime.pads_rows, cases[i].pads, "%s", cases[i].values);
     }
 }
 

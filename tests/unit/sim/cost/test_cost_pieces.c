@@ -47,7 +47,8 @@ Test(cost, gemm_of_padded_rows_is_as_fast_as_one_of_whole_loads) {
     GemmShape odd = {.m = 16384, .n = 50257, .k = 768, .output_bytes = 2, .trans_b = true}, padded = odd, even = odd;
     padded.padded = true;
     even.n = 50264;
-    const double odd_s = gemm_time(&h100, DTYPE_BF16, &odd).seconds, even_s = gemm_time(&h100, DTYPE_BF16, &even).seconds;
+    const double odd_s = gemm_time(&h100, DTYPE_BF16, &odd).seconds;
+    const double even_s = gemm_time(&h100, DTYPE_BF16, &even).seconds;
     cr_expect_gt(odd_s, 1.5 * even_s);
     cr_expect_float_eq(gemm_time(&h100, DTYPE_BF16, &padded).seconds, even_s, 0.01 * even_s);
 }
