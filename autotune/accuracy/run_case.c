@@ -9,6 +9,7 @@
 
 #include "autotune/accuracy/run_labels.h"
 #include "autotune/accuracy/run_model.h"
+#include "autotune/accuracy/run_target.h"
 #include "autotune/accuracy/run_tests.h"
 #include "autotune/predict/predict_serial.h"
 #include "autotune/predict/target_on_cluster.h"
@@ -78,64 +79,6 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
     ARENA_PUSH(mapper->arena, mapper->clusters, mapper->cluster_count, &mapper->cluster_capacity) = known;
     *profile = known.profile;
     return known.skipped;
-}
-
-static bool is_target(const Target *target, const char *name) {
-    const size_t name_bytes = strcspn(name, "@");
-    const bool named = strlen(target->name) == name_bytes && strncmp(target->name, name, name_bytes) == 0;
-    return named && (name[name_bytes] == '\0' || strcmp(name + name_bytes + 1, target->version) == 0);
-}
-
-// Whether a run of that date used this version: an old one only while it was current, the others at any date.
-static bool is_of_date(const Target *target, const char *date) {
-    return !target->until || (date[0] != '\0' && strcmp(date, target->until) < 0);
-}
-
-// Rows seldom state the version: take the one current on the row's date, then the one whose default attention kernel is
-// the row's, else the default one.
-static const char *find_target(Arena *arena, const RunRow *row, const Target **target) {
-    const bool versioned = strchr(row->target, '@') != NULL;
-    int count = 0, best = -1;
-    const Target *rows = target_table(&count);
-    for (int i = 0; i < count; i++) {
-        if (!is_target(&rows[i], row->target) || (!versioned && !is_of_date(&rows[i], row->date))) {
-            continue;
-        }
-        const bool runs_kernel = !row_is_of_core(row) && strcmp(attention_names[rows[i].default_attention],
-                                                                row->plan_word[PLAN_ATTENTION]) == 0;
-        const int fit = (rows[i].until ? 2 : 0) + (runs_kernel ? 1 : 0);
-        const bool older = fit == best && rows[i].until && strcmp(rows[i].until, (*target)->until) < 0;
-        if (fit > best || older) {
-            best = fit;
-            *target = &rows[i];
-        }
-    }
-    return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
-}
-
-// The row's private copy of its target, which may be modified.
-static Target *own_copy(Arena *arena, const Target **target) {
-    Target *copy = ARENA_NEW(arena, Target);
-    *copy = **target;
-    *target = copy;
-    return copy;
-}
-
-// CUDA graphs of a framework are older than the version that was read for its switch, and a run that had them of a
-// pipeline had the memory.
-static void take_graphs(Arena *arena, const RunRow *row, const Target **target) {
-    int count = 0;
-    bool has = false;
-    const Target *rows = target_table(&count);
-    for (int i = 0; i < count; i++) {
-        has = has || (rows[i].graph_switch && strcmp(rows[i].name, (*target)->name) == 0);
-    }
-    const GraphUse asked = row_graphs(row);
-    if (asked >= CUDA_GRAPHS_ON && has && !(*target)->own_graphs && strchr(row->target, '@') == NULL) {
-        Target *own = own_copy(arena, target);
-        own->graph_switch = own->graph_parts = true;
-        own->graphs_note = NULL;
-    }
 }
 
 // Weights loaded in bf16 stay so, unless mixed precision meets sharding: FSDP upcasts what it shards (1.14 of
@@ -355,154 +298,6 @@ static void fill_request(RunCase *run) {
     request->memory_limit_bytes = memory_limit_bytes(run->row, &request->cluster);
 }
 
-static void gather_in_fp8(Arena *arena, const RunRow *row, const Target **target) {
-    if (row_is_fp8_recipe(row, *target)) {
-        own_copy(arena, target)->runtime.gathers_fp8 = true;
-    }
-}
-
-// Transformer Engine runs the experts' GEMMs as one launch since its PR 3119 of that month, on request
-// (NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM); containers since 26.06 run as if NVIDIA's recipes did so.
-static const char one_launch_since[] = "2026-06";
-
-static void launch_experts_at_once(Arena *arena, const RunRow *row, const Target **target) {
-    if (row_is_of_experts(row)) {
-        take_experts_of_test(row, &own_copy(arena, target)->runtime);
-    } else if ((*target)->expert_flavour == EXPERTS_PERMUTE_KERNELS && row->experts.count > 0 &&
-               strcmp(row->date, one_launch_since) >= 0) {
-        own_copy(arena, target)->experts_at_once = true;
-    }
-}
-
-// Experts by date of the target that weighs their results in fp32 (its e1f7f318a, 8bc267dea and 5242bdf71), and its
-// traced graphs: with Inductor all of a step is compiled, without nothing, FlexAttention either, which its models
-// with experts have (fca8ab7be: aot_eager, no passes).
-static const char product_since[] = "2025-11-21", product_until[] = "2026-04-06", eager_until[] = "2026-04-14";
-
-static void take_experts_of_date(Arena *arena, const RunRow *row, const Target **target) {
-    const char *said = row->compiled_or_fused;
-    if (row->experts.count == 0 || !(*target)->routes_eagerly) {
-        return;
-    }
-    const bool by_product = strcmp(row->date, product_since) >= 0 && strcmp(row->date, product_until) < 0;
-    if ((*target)->sums_by_product && !by_product) {
-        own_copy(arena, target)->sums_by_product = false;
-    }
-    if (strcmp(row->date, eager_until) >= 0 || (said && strstr(said, "full inductor"))) {
-        own_copy(arena, target)->routes_eagerly = false;
-    } else if (said && strncmp(said, "graph", strlen("graph")) == 0) {
-        own_copy(arena, target)->reference_attention = true;
-    }
-}
-
-static void take_plain_trace(Arena *arena, const RunRow *row, const Target **target) {
-    if (row_is_plain_trace(row)) {
-        Target *own = own_copy(arena, target);
-        own->shards_wait = true;
-        own->backward_prefetch = false;
-        own->serial_stages |= 1u << own->max_zero;
-    }
-}
-
-// fms-acceleration's scenarios.yaml drops a tenth of adapters' inputs (lora_dropout: 0.1 in each, at every commit). Its
-// fused kernels are of norms, rotary positions and the loss; of the MLP where that has adapters, which none has.
-static void take_kernels_of_source(Arena *arena, const RunRow *row, const Target **target) {
-    if (row_cites(row, "fms-acceleration@")) {
-        Target *own = own_copy(arena, target);
-        own->adapters_drop = true;
-        own->activation_apart = true;
-    }
-    if (row_skips_upcast(row)) {
-        own_copy(arena, target)->upcasts_norms = false;
-    }
-    if (row_cites(row, "PaddleNLP@")) {
-        take_paddle_nlp(own_copy(arena, target));
-    }
-    if (row_gathers_on_demand(row)) {
-        own_copy(arena, target)->runtime.gathers_beside_forward = false;
-    }
-    if (row_squares_apart(row)) {
-        own_copy(arena, target)->activation_apart = true;
-    }
-    // Its swiglu is F.silu(x[0]) * x[1], keys and values are repeated for each query, and TorchScript keeps a mask of
-    // dropout of 0 too (model/transformer.py; PyTorch 2.1, symbolic_script.cpp)
-    if (row_is_flagscale(row)) {
-        Target *own = own_copy(arena, target);
-        own->gate_kept = true;
-        own->activation_apart = true;
-        own->repeats_keys = true;
-        own->halves_drop = true;
-    }
-}
-
-// Dropout of the layers and adapters, how adapters send, launches that wait for each other, and the workspaces that the
-// environment gives to cuBLAS, as deterministic runs have to say.
-static void take_settings(Arena *arena, const RunRow *row, const Target **target) {
-    const double workspace = row_workspace_bytes(row);
-    if (row_drops(row)) {
-        Target *own = own_copy(arena, target);
-        own->halves_drop = true;
-        own->attention_drops = true;
-    }
-    if (row->lora_dropout > 0) {
-        own_copy(arena, target)->adapters_drop = true;
-    }
-    if (row_is_atorch(row)) {
-        Target *own = own_copy(arena, target);
-        own->adapters_cast = false;
-        own->recompute_whole |= own->stages_recompute_whole;
-        own->runtime.strided_rotary = true;
-    }
-    if (row_pads_rows(row)) {
-        own_copy(arena, target)->runtime.pads_rows = true;
-    }
-    if (row->lora_a2a == 1) {
-        own_copy(arena, target)->adapters_exchange = true;
-    }
-    if (row->launch_blocking == 1) {
-        own_copy(arena, target)->runtime.launches_wait = true;
-    }
-    if (row_has_local_layers(row)) {
-        take_local_layers(&own_copy(arena, target)->runtime);
-    }
-    if (workspace > 0) {
-        take_determinism(&own_copy(arena, target)->runtime, workspace);
-    }
-}
-
-// vTrain's 1,440 steps on one node are its simulator's: to the nanosecond they are linear in layers and micro-batches,
-// and differ between sizes of dp by its table of all-reduces (tests/accuracy/runs/vtrain.py).
-static bool is_computed(const RunRow *row) {
-    return row_cites(row, "vTrain@") && row_cites(row, "ground_truth_single.csv");
-}
-
-// Megatron pads the vocabulary that it trains; that simulator's model of it does not, and its head takes 4.7 times as
-// long where tp does not split it, as products with an odd number of columns do.
-static void keep_vocabulary(Arena *arena, RunCase *run) {
-    if (run->computed && run->row->mesh[AXIS_TP] <= 1 && run->request.target->vocab_multiple > 0) {
-        own_copy(arena, &run->request.target)->vocab_multiple = 0;
-    }
-}
-
-// Nanotron's sweep has two tables. Runs with values that the later one (banner.html) has among the failed are those
-// whose plan was run again and failed: the values are of the code before, which slept between looks for a message. They
-// are the runs with stages that are cited from the other table.
-static void take_code_of_first_run(Arena *arena, const RunRow *row, const Target **target) {
-    const bool replaced = row_cites(row, "benchmarks_interactive.html");
-    if (replaced && row->usable == 1 && (*target)->runtime.message_sleep_s > 0) {
-        own_copy(arena, target)->runtime.stalls_from_nodes = 1;
-    }
-}
-
-static void take_precision_of_parts(Arena *arena, const RunRow *row, const Target **target) {
-    if (row_attends_in_fp8(row)) {
-        own_copy(arena, target)->fp8_attention = true;
-    }
-    if (row_has_fp8_head(row)) {
-        own_copy(arena, target)->fp8_head = true;
-    }
-}
-
 // Rows say flash of what scaled_dot_product_attention picks, which a target's code may let be cuDNN's first: taken so
 // on Hopper. On Blackwell the rows are of machines whose power is limited, the limit not stated, and stay as they are
 // labelled. Models with experts have FlexAttention.
@@ -537,33 +332,17 @@ static double recorded_bytes(const RunCase *run) {
     return 2 * of_half * layers * tokens * (double)run->request.model.hidden * dtype_bytes(plan_activation_dtype(plan));
 }
 
-// What the code that it ran did, and what it was told.
-static void label_target(Arena *arena, RunCase *run) {
-    const RunRow *row = run->row;
-    const Target **target = &run->request.target;
-    take_graphs(arena, row, target);
-    *target = target_on_cluster(*target, &run->request.cluster, arena);
-    keep_vocabulary(arena, run);
-    gather_in_fp8(arena, row, target);
-    launch_experts_at_once(arena, row, target);
-    take_experts_of_date(arena, row, target);
-    take_plain_trace(arena, row, target);
-    take_precision_of_parts(arena, row, target);
-    take_code_of_first_run(arena, row, target);
-    take_kernels_of_source(arena, row, target);
-    take_settings(arena, row, target);
-}
-
 void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
-    *run = (RunCase){.row = row, .computed = is_computed(row)};
+    *run = (RunCase){.row = row, .computed = row_is_computed(row)};
     const char *reason = row->usable != 1     ? "marked as not usable"
                          : row_is_paddle(row) ? "PaddlePaddle is not in this version"
                          : row_is_hybrid(row) ? "layers of state-space models are not predicted yet"
                                               : NULL;
-    reason = reason ? reason : find_target(mapper->arena, row, &run->request.target);
+    reason = reason ? reason : run_target_find(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {
-        label_target(mapper->arena, run);
+        const Target *there = target_on_cluster(run->request.target, &run->request.cluster, mapper->arena);
+        run->request.target = run_target_label(row, there, mapper->arena);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);

@@ -48,29 +48,6 @@ bool row_skips_upcast(const RunRow *row) {
            row_cites(row, "fsdp_qlora@");
 }
 
-// What PaddleNLP runs otherwise than Megatron: every projection reduces its own input gradient, and kernels wait
-// (ColumnParallelLinear of Paddle's mp_layers.py, mp_async_allreduce off), over a split vocabulary; silu and product
-// apart (llama/modeling.py of 2023). Its sharding stage 2 reduces gradients in the weights' dtype in every backward,
-// kernels wait again, and what another rank updates is freed (group_sharded_stage2.py; trainer.py: no no_sync).
-void take_paddle_nlp(Target *own) {
-    own->tp_apart = own->tp_splits_head = own->tp_splits_embedding = true;
-    own->tp_reduce_overlaps = false;
-    own->activation_apart = own->gate_kept = true;
-    own->recompute_whole = true;  // RecomputeFunction.backward (fleet/recompute/recompute.py)
-    own->max_zero = 2;
-    own->deferred_reduce = own->gradient_buffer = false;
-    own->serial_stages |= 1u << 2;
-    own->half_sums = true;
-    own->reduce_dtype_bf16 = DTYPE_BF16;
-}
-
-// ATorch's FSDP shows parameters in bf16 (amp_native, auto/model_context.py at a73153087), adapters too, which share a
-// unit (wrap_trainable_outmost): peft's cast of their input to their dtype does nothing. DeepSpeed's pipeline runs its
-// layers with a single stage as well (ds_3d_parallel_optimization.py), transformers' own (LlamaAttentionFA).
-bool row_is_atorch(const RunRow *row) {
-    return row_cites(row, "dlrover@");
-}
-
 static bool is_of_bridge(const RunRow *row) {
     return row_cites(row, "Megatron-Bridge@");
 }
@@ -291,11 +268,6 @@ bool row_has_local_layers(const RunRow *row) {
     return row_is_of_core(row) && row_cites(row, "/gpt3_mcore_tp") && !row_cites(row, "/gpt3_mcore_tp2_cp2_");
 }
 
-void take_local_layers(TargetRuntime *runtime) {
-    runtime->torch_linears = true;
-    runtime->engine_workspace_bytes = 0;
-}
-
 // --attention-backend: unfused in model_config.yaml; and under determinism on A100 in the `lts` environment of 2025,
 // whose Transformer Engine has no other (tests/accuracy/megatron_ci, RESULTS).
 static bool attends_apart(const RunRow *row) {
@@ -371,11 +343,8 @@ double row_workspace_bytes(const RunRow *row) {
     return bytes;
 }
 
-// Who sets workspaces wants determinism: cuBLAS asks for them, and of Megatron-LM's tests those with
-// --deterministic-mode have them, no other (tests/accuracy/megatron_ci, RESULTS).
-void take_determinism(TargetRuntime *runtime, double workspace_bytes) {
-    runtime->blas_workspace_bytes = workspace_bytes;
-    runtime->fills_results = true;
+bool row_sets_workspaces(const RunRow *row) {
+    return row_workspace_bytes(row) > 0;
 }
 
 // Their READMEs say PaddlePaddle 2.5.1.
@@ -452,4 +421,10 @@ int64_t row_sequence(const RunRow *row, const TrainPlan *plan) {
         return row->seq;
     }
     return (int64_t)(length_unit * fmax(1, round(measured / length_unit)));
+}
+
+// vTrain's 1,440 steps on one node are its simulator's: to the nanosecond they are linear in layers and micro-batches,
+// and differ between sizes of dp by its table of all-reduces (tests/accuracy/runs/vtrain.py).
+bool row_is_computed(const RunRow *row) {
+    return row_cites(row, "vTrain@") && row_cites(row, "ground_truth_single.csv");
 }

@@ -14,13 +14,11 @@ bool row_is_of_core(const RunRow *row);  // of the default version, whatever its
 bool row_says_liger(const RunRow *row);
 bool row_is_plain_trace(const RunRow *row);  // collectives and kernels of its traced graphs wait where they stand
 bool row_skips_upcast(const RunRow *row);
-bool row_is_atorch(const RunRow *row);
-void take_paddle_nlp(Target *own);
+bool row_is_computed(const RunRow *row);        // by its source's simulator
 bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
 bool row_has_local_layers(const RunRow *row);
-void take_local_layers(TargetRuntime *runtime);
-void take_determinism(TargetRuntime *runtime, double workspace_bytes);
+bool row_sets_workspaces(const RunRow *row);
 AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled);
 bool row_router_learns(const RunRow *row);      // which experts get how many tokens is its own
 bool row_is_paddle(const RunRow *row);          // whatever target it names

@@ -292,11 +292,15 @@ static void set(Target *target, const TargetSetting *setting) {
     }
 }
 
+void target_set(Target *target, const TargetSetting *settings) {
+    for (const TargetSetting *setting = settings; setting->at != 0; setting++) {
+        set(target, setting);
+    }
+}
+
 static Target build(const TargetVersion *version) {
     Target target = version->extends ? build(version->extends) : (Target){0};
-    for (const TargetSetting *setting = version->settings; setting->at != 0; setting++) {
-        set(&target, setting);
-    }
+    target_set(&target, version->settings);
     return target;
 }
 

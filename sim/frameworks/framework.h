@@ -147,5 +147,8 @@ const TargetField *target_field_at(size_t at);
 // Of a field that is not text.
 double target_field_number(const Target *target, const TargetField *field);
 
+// What a version's settings do, in their order.
+void target_set(Target *target, const TargetSetting *settings);
+
 // The row: its base's with its settings.
 Target target_of_version(const Framework *framework, const TargetVersion *version);
