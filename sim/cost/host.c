@@ -16,43 +16,60 @@ static const double autograd_host_factor = 0.7;  // sim/SOURCES.md A3
 // 14 and 27 in the fused column below.
 static const double host_factor[FUSED_COUNT] = {[FUSED_FUSED] = 1.7, [FUSED_EAGER] = 1, [FUSED_COMPILED] = 0.85};
 
-// Of kinds that are more than one kernel in either: a layer norm is one, which PyTorch has.
-typedef struct KernelCount {
-    unsigned char fused, eager;  // both 0: one
-} KernelCount;
+// Results of a kind that are allocated, where they aren't one of each kernel.
+enum {
+    IN_PLACE = -1,
+    SEVERAL = 3,  // a norm's statistics, or a weight's and a bias's gradients too; attention's statistics and state
+};
 
-static const KernelCount kernel_counts[TASK_KIND_COUNT] = {
+// Of kinds that are more than one kernel in either: a layer norm is one, which PyTorch has.
+typedef struct HostKind {
+    unsigned char fused, eager;  // kernels; both 0: one
+    signed char results;         // of one call; 0: one of each kernel
+    // A call of torch.distributed, on top of the module that makes it, which was timed on one rank: 131 us to gather
+    // into a tensor made for it, 122 to scatter, 89 to all-reduce (pytorch issue 138773, of PyTorch 2.4), where an
+    // operation takes 13 (sim/SOURCES.md H7).
+    double timed_operations;
+} HostKind;
+
+static const HostKind host_kinds[TASK_KIND_COUNT] = {
     [TASK_LOAD_TOKENS] = {1, 2},        // two copies to the device
     [TASK_EMBED_BACKWARD] = {1, 2},     // zeros, scatter-add
     [TASK_POSITION] = {1, 2},           // look-up, add
     [TASK_POSITION_BACKWARD] = {1, 2},  // zeros, scatter-add
-    [TASK_RMSNORM] = {1, 8},            // see above
-    [TASK_RMSNORM_BACKWARD] =
-        {2, 13},  // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
-    [TASK_LAYERNORM_BACKWARD] = {2, 3},  // rows, weight and bias; eager: and the residual's add
-    [TASK_QK_NORM] = {1, 16},            // two chains of RMSNorm
+    [TASK_RMSNORM] = {1, 8, SEVERAL},   // see above
+    // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
+    [TASK_RMSNORM_BACKWARD] = {2, 13, SEVERAL},
+    [TASK_LAYERNORM] = {1, 1, SEVERAL},
+    [TASK_LAYERNORM_BACKWARD] = {2, 3, SEVERAL},  // rows, weight and bias; eager: and the residual's add
+    [TASK_QK_NORM] = {1, 16},                     // two chains of RMSNorm
     [TASK_QK_NORM_BACKWARD] = {2, 26},
     [TASK_ROUTE] = {2, 12},  // fused: choose, order; eager: softmax, top-k, sum, divide, casts, sort, count, add up
     [TASK_ROUTE_BACKWARD] = {1, 6},
     [TASK_PERMUTE] = {1, 2},    // divide, pick
     [TASK_UNPERMUTE] = {1, 5},  // multiply, invert the order, pick, sum
     [TASK_UNPERMUTE_BACKWARD] = {1, 7},
-    [TASK_ROPE] = {1, 10},               // of q and k: x cos, negate, concatenate, x sin, add
-    [TASK_ATTENTION_BACKWARD] = {3, 3},  // row sums, the kernel, dq to the working dtype
-    [TASK_SWIGLU] = {1, 2},              // silu, multiply
-    [TASK_SWIGLU_BACKWARD] = {1, 3},     // two multiplies, silu backward
-    [TASK_LOSS_MAX] = {1, 2},            // eager: upcast, maximum
-    [TASK_LOSS_SUM] = {1, 3},            // eager: subtract-exp, sum, pick the target
-    [TASK_LOSS_GRADIENT] = {1, 4},       // eager: log-softmax backward, scale, downcast, loss
-    [TASK_LOSS] = {2, 2},                // rows, then the loss: two kernels of a target that has it as one task
-    [TASK_SQUARE_SUM] = {1, 2},          // eager: foreach norm, stack
-    [TASK_CLIP] = {1, 4},                // eager: norm of norms, add, divide, clamp
-    [TASK_ADAMW] = {1, 12},              // eager: foreach chain over chunked lists
+    [TASK_ROPE] = {1, 10},  // of q and k: x cos, negate, concatenate, x sin, add
+    [TASK_ATTENTION] = {1, 1, SEVERAL},
+    [TASK_ATTENTION_BACKWARD] = {3, 3, SEVERAL},  // row sums, the kernel, dq to the working dtype
+    [TASK_SWIGLU] = {1, 2},                       // silu, multiply
+    [TASK_SWIGLU_BACKWARD] = {1, 3},              // two multiplies, silu backward
+    [TASK_LOSS_MAX] = {1, 2},                     // eager: upcast, maximum
+    [TASK_LOSS_SUM] = {1, 3},                     // eager: subtract-exp, sum, pick the target
+    [TASK_LOSS_GRADIENT] = {1, 4},                // eager: log-softmax backward, scale, downcast, loss
+    [TASK_LOSS] = {2, 2},        // rows, then the loss: two kernels of a target that has it as one task
+    [TASK_SQUARE_SUM] = {1, 2},  // eager: foreach norm, stack
+    [TASK_CLIP] = {1, 4},        // eager: norm of norms, add, divide, clamp
+    [TASK_ADAMW] = {1, 12},      // eager: foreach chain over chunked lists
     [TASK_UPDATE] = {1, 12},
-    [TASK_ALL_GATHER] = {1, 6},  // eager: checks, buffer, launch, work object, wait, record
-    [TASK_REDUCE_SCATTER] = {1, 6},
-    [TASK_ALL_REDUCE] = {1, 6},
-    [TASK_ALL_TO_ALL] = {1, 6},
+    // eager: checks, buffer, launch, work object, wait, record
+    [TASK_ALL_GATHER] = {1, 6, 1, 131.0 / 13},
+    [TASK_REDUCE_SCATTER] = {1, 6, 1, 122.0 / 13},
+    [TASK_ALL_REDUCE] = {1, 6, IN_PLACE, 89.0 / 13},
+    [TASK_ALL_TO_ALL] = {1, 6, 1},
+    [TASK_SEND] = {1, 1, IN_PLACE},
+    [TASK_ACCUMULATE] = {1, 1, IN_PLACE},
+    [TASK_ZERO] = {1, 1, IN_PLACE},
 };
 
 enum {
@@ -86,9 +103,14 @@ static int further_eager_kernels(const Task *task) {
 // around them; what the launch-bound runs of 2022 need besides the 29.5 us per operation of sim/SOURCES.md A3.
 enum { EAGER_ATTENTION_KERNELS = 10, EAGER_ATTENTION_BACKWARD_KERNELS = 12 };
 
+static bool is_attention_in_parts(const TrainPlan *plan, const Task *task) {
+    return plan->attention == ATTENTION_EAGER &&
+           (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD);
+}
+
 // Norms that PyTorch has as one operation (target.h, aten_norms); queries' and keys' are two.
 static int aten_norm_kernels(const Task *task) {
-    const int fused = kernel_counts[task->kind].fused;
+    const int fused = host_kinds[task->kind].fused;
     switch (task->kind) {
     case TASK_RMSNORM:
     case TASK_RMSNORM_BACKWARD:
@@ -106,17 +128,16 @@ int task_kernels(const Target *target, const TrainPlan *plan, const Task *task) 
     if (counted > 0) {
         return counted;
     }
-    if (plan->attention == ATTENTION_EAGER && task->kind == TASK_ATTENTION) {
-        return EAGER_ATTENTION_KERNELS;
-    }
-    if (plan->attention == ATTENTION_EAGER && task->kind == TASK_ATTENTION_BACKWARD) {
-        return EAGER_ATTENTION_BACKWARD_KERNELS;
+    if (is_attention_in_parts(plan, task)) {
+        return task->kind == TASK_ATTENTION ? EAGER_ATTENTION_KERNELS : EAGER_ATTENTION_BACKWARD_KERNELS;
     }
     if (target->aten_norms && plan->fused == FUSED_EAGER && aten_norm_kernels(task) > 0) {
         return aten_norm_kernels(task);
     }
-    const KernelCount row = kernel_counts[task->kind], count = row.fused > 0 ? row : (KernelCount){1, 1};
-    return plan->fused == FUSED_EAGER ? count.eager + further_eager_kernels(task) : count.fused;
+    const HostKind *row = &host_kinds[task->kind];
+    const bool eager = plan->fused == FUSED_EAGER;
+    const int kernels = eager ? row->eager : row->fused;
+    return (kernels > 0 ? kernels : 1) + (eager ? further_eager_kernels(task) : 0);
 }
 
 // Megatron's fused softmax takes (sequences x heads) in fours (Megatron-LM fused_softmax.py, is_kernel_available); else
@@ -158,12 +179,11 @@ int task_expert_calls(const Target *target, const TrainPlan *plan, const Task *t
 // A call takes 20.3 us of the host in the mean of 645,099 and 10.3 at least (nvte_cublas_gemm of Qwen3 30B on B200,
 // yanring/Megatron-MoE-ModelZoo issue 7), where an operation takes 13 (sim/SOURCES.md H7); a cast is a launch alone, so
 // that it takes no more than the shortest call.
-static const double launch_s = 10.327e-6;
-static const double call_operations = 20.2666e-6 / 13e-6, cast_operations = 10.327e-6 / 13e-6;
+static const double call_operations = 20.2666e-6 / 13e-6, launch_operations = 10.327e-6 / 13e-6;
 
 static double issued_by_expert(const Target *target, const TrainPlan *plan, const Task *task) {
     const int calls = task_expert_calls(target, plan, task);
-    return calls > 1 ? calls * (call_operations + (task->cast_bytes > 0 ? cast_operations : 0)) - 1 : 0;
+    return calls > 1 ? calls * (call_operations + (task->cast_bytes > 0 ? launch_operations : 0)) - 1 : 0;
 }
 
 // What a product of one of Transformer Engine's linear layers costs the host, in operations of plain PyTorch on the
@@ -203,7 +223,7 @@ static int collective_operations(const TrainPlan *plan, const Task *task, int la
         return 0;
     }
     const int calls = task->kind == TASK_ALL_TO_ALL && task->rows > 0 ? launches : 1;  // tokens, and their weights
-    return calls * (kernel_counts[task->kind].eager - 1);
+    return calls * (host_kinds[task->kind].eager - 1);
 }
 
 // Of each parameter, one for each expert: AccumulateGrad and the hook on it that takes the gradient (Megatron-LM at
@@ -263,17 +283,6 @@ static double issued_operations(const Target *target, const TrainPlan *plan, con
     return operations + (is_one_by_one(target, task) ? 0 : issued_by_expert(target, plan, task));
 }
 
-// A call of torch.distributed, on top of the module that makes it, which was timed on one rank: 131 us to gather into a
-// tensor made for it, 122 to scatter, 89 to all-reduce (pytorch issue 138773, of PyTorch 2.4), where an operation takes
-// 13 (sim/SOURCES.md H7).
-static const double call_operations_of[TASK_KIND_COUNT] = {
-    [TASK_ALL_GATHER] = 131.0 / 13, [TASK_REDUCE_SCATTER] = 122.0 / 13, [TASK_ALL_REDUCE] = 89.0 / 13};
-
-static bool is_timed_call(const Target *target, const TrainPlan *plan, const Task *task) {
-    return call_operations_of[task->kind] > 0 && has_engine_layers(target, plan) &&
-           !task_is_captured(target, plan, task) && collective_operations(plan, task, 1) > 0;
-}
-
 // Where all ranks' tokens are gathered, which of them visit which expert and by which weights are gathers of their own,
 // and the gradient of the weights is scattered beside that of the tokens (MoEAllGatherTokenDispatcher).
 static int calls_of(const Target *target, const TrainPlan *plan, const Task *task) {
@@ -282,43 +291,27 @@ static int calls_of(const Target *target, const TrainPlan *plan, const Task *tas
     return back || (task->kind == TASK_ALL_GATHER && task->awaited) ? 2 : 1;
 }
 
-// torch.use_deterministic_algorithms has each result that is allocated filled first, by a launch of its own (PyTorch,
-// torch.utils.deterministic.fill_uninitialized_memory): of norms their statistics or a weight's and a bias's gradients
-// too, of one kernel of attention its statistics and state, or three gradients. Not priced: its pass over them.
-enum { RESULTS_OF_SEVERAL = 3 };
+static double timed_operations(const Target *target, const TrainPlan *plan, const Task *task) {
+    const double operations = host_kinds[task->kind].timed_operations;
+    const bool timed = operations > 0 && has_engine_layers(target, plan) && !task_is_captured(target, plan, task) &&
+                       collective_operations(plan, task, 1) > 0;
+    return timed ? calls_of(target, plan, task) * operations : 0;
+}
 
-static double filled_s(const Target *target, const TrainPlan *plan, const Task *task) {
+// torch.use_deterministic_algorithms has each result that is allocated filled first, by a launch of its own (PyTorch,
+// torch.utils.deterministic.fill_uninitialized_memory). Not priced: its pass over them.
+static double fill_operations(const Target *target, const TrainPlan *plan, const Task *task) {
+    const int of_call = host_kinds[task->kind].results;
     const bool counted = target->runtime.routes_apart && expert_launches(target, plan, task) > 0;
-    if (!target->runtime.fills_results || task->phase == PHASE_OPTIMIZER || counted ||
+    if (!target->runtime.fills_results || of_call == IN_PLACE || task->phase == PHASE_OPTIMIZER || counted ||
         task_is_captured(target, plan, task)) {
         return 0;
     }
-    int64_t results = is_one_by_one(target, task) ? task->groups : task_kernels(target, plan, task);
-    switch (task->kind) {
-    case TASK_ACCUMULATE:
-    case TASK_ZERO:
-    case TASK_ALL_REDUCE:  // in place
-    case TASK_SEND:
-        return 0;
-    case TASK_ALL_GATHER:
-    case TASK_REDUCE_SCATTER:
-    case TASK_ALL_TO_ALL:
-        results = 1;
-        break;
-    case TASK_RMSNORM:
-    case TASK_LAYERNORM:
-    case TASK_RMSNORM_BACKWARD:
-    case TASK_LAYERNORM_BACKWARD:
-        results = RESULTS_OF_SEVERAL;
-        break;
-    case TASK_ATTENTION:
-    case TASK_ATTENTION_BACKWARD:
-        results = plan->attention == ATTENTION_EAGER ? results : RESULTS_OF_SEVERAL;
-        break;
-    default:
-        break;
-    }
-    return (double)results * launch_s;
+    const bool by_kernel = of_call == 0 || is_attention_in_parts(plan, task);
+    const int64_t results = is_one_by_one(target, task) ? task->groups
+                            : by_kernel                 ? task_kernels(target, plan, task)
+                                                        : of_call * calls_of(target, plan, task);
+    return launch_operations * (double)results;
 }
 
 // Modules of layers have Python of their own around what they launch. A product of experts was measured as a whole and
@@ -329,20 +322,16 @@ static bool is_of_module(const Target *target, const TrainPlan *plan, const Task
            !(task->kind == TASK_GEMM && task->part == GRAPHED_ROUTER);
 }
 
-static double reference_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
-    const TargetRuntime *runtime = &target->runtime;
+static double called_operations(const Target *target, const TrainPlan *plan, const Task *task) {
+    const double timed = timed_operations(target, plan, task), of_module = target->runtime.module_operations;
+    if (timed > 0) {
+        return timed;
+    }
     const bool one_by_one =
         plan->fused == FUSED_EAGER || (target->routes_eagerly && expert_launches(target, plan, task) > 0);
     const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
-    const double filled = filled_s(target, plan, task);
-    if (is_timed_call(target, plan, task)) {
-        const int calls = calls_of(target, plan, task);
-        return calls * (runtime->host_s_per_op * call_operations_of[task->kind] + filled);
-    }
-    const bool by_module = runtime->module_operations > 0 && is_of_module(target, plan, task);
-    const double issue_s =
-        runtime->host_s_per_op * (by_module ? runtime->module_operations : 1) * issued_operations(target, plan, task);
-    return issue_s * (autograd ? autograd_host_factor : 1) + filled;
+    const bool by_module = of_module > 0 && is_of_module(target, plan, task);
+    return (by_module ? of_module : 1) * issued_operations(target, plan, task) * (autograd ? autograd_host_factor : 1);
 }
 
 // Idle time of the device at a stop is that of launches whatever the processor: gaps, counts read back and the exchange
@@ -350,7 +339,8 @@ static double reference_host_s(const Target *target, const TrainPlan *plan, cons
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
     const double pace = target->runtime.host_pace;
     const bool paced = pace > 0 && task->kind != TASK_ALL_TO_ALL;
-    return reference_host_s(target, plan, task) * (paced ? pace : 1);
+    return target->runtime.host_s_per_op * (paced ? pace : 1) *
+           (called_operations(target, plan, task) + fill_operations(target, plan, task));
 }
 
 // A target's lost_lead of what the host needs is lost to the device even where the host is ahead on the whole: its lead

@@ -166,8 +166,9 @@ static const TargetField fields[] = {
     NEWER(runtime.host_s_per_tensor),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
-    WORDS(expert_flavour),  // of models with experts only
-    WORDS(own_dispatch),    // the same
+    WORDS(runtime.follows_processor),  // the cluster's hash has its pace
+    WORDS(expert_flavour),             // of models with experts only
+    WORDS(own_dispatch),               // the same
     WORDS(experts_apart),
     WORDS(reduces_often_bf16),
     WORDS(vocab_uneven),
@@ -226,7 +227,6 @@ static const TargetField fields[] = {
     WORDS(qkv_rope),
     WORDS(losses_by_call),
     WORDS(loss_collects_half),
-    WORDS(runtime.follows_processor),  // the cluster's hash has its pace
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0] };
