@@ -9,7 +9,6 @@
 // sequence parallelism, and others that have both). Operations: transformers 5.23, integrations/moe.py
 // grouped_mm_experts_forward; other frameworks differ in the number of kernels.
 
-
 #include "sim/step/experts.h"
 
 // Rows per expert; if all ranks gather the tokens, which token visits which and the weights: 3 bytes per expert.
