@@ -114,7 +114,7 @@ static void write_experts(const ConfigJob *job, FILE *out) {
     if (experts->count > 0) {
         fprintf(out,
                 "    --num-experts %d --moe-router-topk %d --moe-ffn-hidden-size %d\n"
-                "    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type %s\n",
+                "    --moe-grouped-gemm --moe-permute-fusion --moe-router-fusion --moe-token-dispatcher-type %s\n",
                 experts->count, experts->active, experts->ffn, dispatcher_words(job));
         write_router(job, out);
         PRINT_IF(job->plan->expert_capacity > 0, out, "    --moe-expert-capacity-factor %g%s\n",

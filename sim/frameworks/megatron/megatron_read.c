@@ -189,7 +189,8 @@ static Status read_expert_kernels(Import *import, Error *error) {
     static const struct {
         const char *flag, *without;
     } switches[] = {{"--moe-grouped-gemm", "each expert is an MLP of modules of its own"},
-                    {"--moe-permute-fusion", "tokens are put in the order of experts by operations of PyTorch"}};
+                    {"--moe-permute-fusion", "tokens are put in the order of experts by operations of PyTorch"},
+                    {"--moe-router-fusion", "the router is operations of PyTorch"}};
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         int on = 0;
         TRY(import_bool(import, switches[i].flag, &on, error));

@@ -21,7 +21,7 @@ MODEL=(
     --disable-bias-linear
     --untie-embeddings-and-output-weights
     --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 14336
-    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type alltoall
+    --moe-grouped-gemm --moe-permute-fusion --moe-router-fusion --moe-token-dispatcher-type alltoall
     --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 1e-2
 )
 PARALLELISM=(

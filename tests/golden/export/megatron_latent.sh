@@ -23,7 +23,7 @@ MODEL=(
     --disable-bias-linear
     --untie-embeddings-and-output-weights
     --num-experts 256 --moe-router-topk 8 --moe-ffn-hidden-size 2048
-    --moe-grouped-gemm --moe-permute-fusion --moe-token-dispatcher-type alltoall
+    --moe-grouped-gemm --moe-permute-fusion --moe-router-fusion --moe-token-dispatcher-type alltoall
     --moe-layer-freq "([0]*3+[1]*58)"
     --moe-shared-expert-intermediate-size 2048
     --moe-router-score-function sigmoid --moe-router-enable-expert-bias --moe-router-bias-update-rate 1e-3

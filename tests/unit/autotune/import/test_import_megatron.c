@@ -374,9 +374,11 @@ Test(import_megatron, experts_one_by_one_and_operations_of_pytorch_are_named_as_
     Arena arena = {0};
     Import plain, fused;
     read_in(FLAGS("--num-experts 8"), SYNTAX_SHELL, 4, &arena, &plain);
-    read_in(FLAGS("--num-experts 8 --moe-grouped-gemm --moe-permute-fusion"), SYNTAX_SHELL, 4, &arena, &fused);
+    read_in(FLAGS("--num-experts 8 --moe-grouped-gemm --moe-permute-fusion --moe-router-fusion"), SYNTAX_SHELL, 4,
+            &arena, &fused);
     cr_expect(finds(&plain, FINDING_UNMODELLED, "each expert is an MLP"));
     cr_expect(finds(&plain, FINDING_UNMODELLED, "by operations of PyTorch"));
+    cr_expect(finds(&plain, FINDING_UNMODELLED, "the router is operations of PyTorch"));
     cr_expect(!finds(&fused, FINDING_UNMODELLED, "without --moe"));
     arena_free(&arena);
 }
