@@ -239,6 +239,11 @@ static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const 
     return shape->chunks == 1 ? 0 : 2 * (plan->p2p_waits ? message->seconds : message->slowed_s);
 }
 
+static bool waits_for_host(const StageTimes *times) {
+    static const double NO_MATTER = 0.02;
+    return times->host_s > NO_MATTER * times->pace_s;
+}
+
 static bool stops_host(const Analytic *analytic, const TrainPlan *plan) {
     return target_stops_host(analytic->cost.target, plan) || message_sleep_s(&analytic->cost, &plan->mesh) > 0;
 }
@@ -315,10 +320,8 @@ static Status time_dense_layer(Analytic *analytic, const TimedPlan *of, const St
 // Where the device waits for the host, the head hides as much of its own time: the last stage itself is timed.
 static Status time_head_beside_host(Analytic *analytic, const TimedPlan *of, const StageSplit *split,
                                     const StageTimes *fullest, double *head_s, Error *error) {
-    static const double NO_MATTER = 0.02;
     StageTimes last;
-    if (fullest->host_s <= NO_MATTER * fullest->pace_s || stage_last_is_fullest(split) ||
-        split->layers[STAGE_LAST] == 0) {
+    if (!waits_for_host(fullest) || stage_last_is_fullest(split) || split->layers[STAGE_LAST] == 0) {
         return STATUS_OK;
     }
     TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
@@ -386,7 +389,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, plan, &message);
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);
-    stage_time_parts(split, each_s, dense_s, head_s, slower_s);
+    const double issue_s = waits_for_host(&fullest) ? chunk_messages_host_s(&analytic->cost, plan) : 0;
+    stage_time_parts(split, each_s, dense_s, head_s, slower_s + issue_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = stage_forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),
@@ -410,7 +414,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     estimate->stage = split->stage[STAGE_FULLEST];
     add_head(split, each_s, head_s, micro_steps, estimate);
     *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s * shape->chunks * micro_steps;
-    estimate->step_s += slower_s * shape->chunks * micro_steps;
+    estimate->overhead_s += issue_s * shape->chunks * micro_steps;
+    estimate->step_s += (slower_s + issue_s) * shape->chunks * micro_steps;
     estimate->exposed_s[AXIS_PP] += tied_s;
     estimate->step_s += tied_s;
     estimate->bubble_s = fmax(0, step_s - estimate->step_s);

@@ -28,8 +28,10 @@ typedef struct HostKind {
     signed char results;         // of one call; 0: one of each kernel
     // A call of torch.distributed, on top of the module that makes it, which was timed on one rank: 131 us to gather
     // into a tensor made for it, 122 to scatter, 89 to all-reduce (pytorch issue 138773, of PyTorch 2.4), where an
-    // operation takes 13 (sim/SOURCES.md H7).
+    // operation takes 13 (sim/SOURCES.md H7). A message between stages, into or out of a tensor that exists, is as the
+    // last.
     double timed_operations;
+    unsigned char vectors;  // parameters of no product whose gradients it makes
 } HostKind;
 
 static const HostKind host_kinds[TASK_KIND_COUNT] = {
@@ -39,11 +41,11 @@ static const HostKind host_kinds[TASK_KIND_COUNT] = {
     [TASK_POSITION_BACKWARD] = {1, 2},  // zeros, scatter-add
     [TASK_RMSNORM] = {1, 8, SEVERAL},   // see above
     // fused: rows, then the weight's gradient; eager: each of the eight back, three sums
-    [TASK_RMSNORM_BACKWARD] = {2, 13, SEVERAL},
+    [TASK_RMSNORM_BACKWARD] = {2, 13, SEVERAL, .vectors = 1},
     [TASK_LAYERNORM] = {1, 1, SEVERAL},
-    [TASK_LAYERNORM_BACKWARD] = {2, 3, SEVERAL},  // rows, weight and bias; eager: and the residual's add
-    [TASK_QK_NORM] = {1, 16},                     // two chains of RMSNorm
-    [TASK_QK_NORM_BACKWARD] = {2, 26},
+    [TASK_LAYERNORM_BACKWARD] = {2, 3, SEVERAL, .vectors = 2},  // rows, weight and bias; eager: and the residual's add
+    [TASK_QK_NORM] = {1, 16},                                   // two chains of RMSNorm
+    [TASK_QK_NORM_BACKWARD] = {2, 26, .vectors = 2},
     [TASK_ROUTE] = {2, 12},  // fused: choose, order; eager: softmax, top-k, sum, divide, casts, sort, count, add up
     [TASK_ROUTE_BACKWARD] = {1, 6},
     [TASK_PERMUTE] = {1, 2},    // divide, pick
@@ -67,7 +69,9 @@ static const HostKind host_kinds[TASK_KIND_COUNT] = {
     [TASK_REDUCE_SCATTER] = {1, 6, 1, 122.0 / 13},
     [TASK_ALL_REDUCE] = {1, 6, IN_PLACE, 89.0 / 13},
     [TASK_ALL_TO_ALL] = {1, 6, 1},
-    [TASK_SEND] = {1, 1, IN_PLACE},
+    [TASK_COLUMN_SUM] = {1, 1, .vectors = 1},
+    [TASK_SEND] = {1, 1, IN_PLACE, 89.0 / 13},
+    [TASK_RECEIVE] = {1, 1, 0, 89.0 / 13},
     [TASK_ACCUMULATE] = {1, 1, IN_PLACE},
     [TASK_ZERO] = {1, 1, IN_PLACE},
 };
@@ -291,11 +295,14 @@ static int calls_of(const Target *target, const TrainPlan *plan, const Task *tas
     return back || (task->kind == TASK_ALL_GATHER && task->awaited) ? 2 : 1;
 }
 
+// Stages of one chunk send and take by one call (Megatron-LM core_v0.14, pipeline_parallel/p2p_communication.py,
+// _batched_p2p_ops).
 static double timed_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     const double operations = host_kinds[task->kind].timed_operations;
+    const bool message = task_is_message(task), batched = message && target_stops_host(target, plan);
     const bool timed = operations > 0 && has_engine_layers(target, plan) && !task_is_captured(target, plan, task) &&
-                       collective_operations(plan, task, 1) > 0;
-    return timed ? calls_of(target, plan, task) * operations : 0;
+                       (message || collective_operations(plan, task, 1) > 0);
+    return timed ? calls_of(target, plan, task) * operations / (batched ? 2 : 1) : 0;
 }
 
 // torch.use_deterministic_algorithms has each result that is allocated filled first, by a launch of its own (PyTorch,
@@ -322,6 +329,14 @@ static bool is_of_module(const Target *target, const TrainPlan *plan, const Task
            !(task->kind == TASK_GEMM && task->part == GRAPHED_ROUTER);
 }
 
+// Of parameters of no product: AccumulateGrad with its hook, as of every one, and the sum into the main gradient, which
+// a product does itself (Megatron-LM at d98e8a64d, distributed/distributed_data_parallel.py, _make_backward_post_hook).
+static int vector_operations(const Target *target, const TrainPlan *plan, const Task *task) {
+    enum { EACH = 2 };
+    const bool issued = has_engine_layers(target, plan) && !task_is_captured(target, plan, task);
+    return issued ? EACH * host_kinds[task->kind].vectors : 0;
+}
+
 static double called_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     const double timed = timed_operations(target, plan, task), of_module = target->runtime.module_operations;
     if (timed > 0) {
@@ -331,7 +346,8 @@ static double called_operations(const Target *target, const TrainPlan *plan, con
         plan->fused == FUSED_EAGER || (target->routes_eagerly && expert_launches(target, plan, task) > 0);
     const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
     const bool by_module = of_module > 0 && is_of_module(target, plan, task);
-    return (by_module ? of_module : 1) * issued_operations(target, plan, task) * (autograd ? autograd_host_factor : 1);
+    return (by_module ? of_module : 1) * issued_operations(target, plan, task) * (autograd ? autograd_host_factor : 1) +
+           vector_operations(target, plan, task);
 }
 
 // Idle time of the device at a stop is that of launches whatever the processor: gaps, counts read back and the exchange
@@ -371,6 +387,13 @@ HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task 
         return HOST_GOES_ON;
     }
     return task->once ? HOST_WAITS_FOR_START : HOST_WAITS_FOR_END;
+}
+
+double chunk_messages_host_s(const CostModel *model, const TrainPlan *plan) {
+    const Task taken = {.kind = TASK_RECEIVE}, sent = {.kind = TASK_SEND};
+    return timed_operations(model->target, plan, &sent) > 0
+               ? 2 * (task_host_s(model->target, plan, &taken) + task_host_s(model->target, plan, &sent))
+               : 0;
 }
 
 double task_read_back_s(const Target *target, const TrainPlan *plan, const Task *task) {

@@ -64,6 +64,40 @@ Test(cost, linear_layers_of_megatron_core_itself_issue_less_than_transformer_eng
     cr_expect_eq(task_host_s(&engine, &plan, &norm), task_host_s(&own, &plan, &norm));
 }
 
+// AccumulateGrad with the hook on it, and its sum into the main gradient: 13 us each. A product's are counted with it.
+Test(cost, gradients_of_norms_and_biases_are_handed_over_one_by_one) {
+    const Target layers = {.runtime = {.host_s_per_op = 13e-6}, .fp8_flavour = FP8_TRANSFORMER_ENGINE};
+    const Target plain = {.runtime = {.host_s_per_op = 13e-6}};
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const TaskKind kinds[] = {TASK_RMSNORM_BACKWARD, TASK_LAYERNORM_BACKWARD, TASK_COLUMN_SUM, TASK_RMSNORM};
+    const int parameters[] = {1, 2, 1, 0};
+    for (int i = 0; i < 4; i++) {
+        const Task task = {.kind = kinds[i], .phase = i < 3 ? PHASE_BACKWARD : PHASE_FORWARD};
+        cr_expect_float_eq(task_host_s(&layers, &plan, &task) - task_host_s(&plain, &plan, &task),
+                           parameters[i] * 2 * 13e-6, 1e-12, "%d", i);
+        cr_expect_eq(task_gap_s(&layers, &plan, &task, 1e-4), task_gap_s(&plain, &plan, &task, 1e-4), "%d", i);
+    }
+}
+
+// A call into or out of a tensor that exists is an all-reduce's 89 us, one of stages of one chunk sends and takes; a
+// stage of another framework launches.
+Test(cost, messages_between_stages_are_calls) {
+    const Target layers = {.runtime = {.host_s_per_op = 13e-6, .messages_stop_host = true},
+                           .fp8_flavour = FP8_TRANSFORMER_ENGINE};
+    const Target plain = {.runtime = {.host_s_per_op = 13e-6}};
+    TrainPlan plan = {.fused = FUSED_FUSED, .virtual_stages = 1};
+    plan.mesh.size[AXIS_PP] = 4;
+    TrainPlan chunks = plan;
+    chunks.pp_schedule = PP_INTERLEAVED;
+    chunks.virtual_stages = 3;
+    const Task sent = {.kind = TASK_SEND};
+    cr_expect_float_eq(task_host_s(&layers, &plan, &sent), 89e-6 / 2, 1e-12);
+    cr_expect_float_eq(task_host_s(&layers, &chunks, &sent), 89e-6, 1e-12);
+    cr_expect_float_eq(task_host_s(&plain, &chunks, &sent), 1.7 * 13e-6, 1e-12);
+    cr_expect_float_eq(chunk_messages_host_s(&(CostModel){.target = &layers}, &chunks), 4 * 89e-6, 1e-12);
+    cr_expect_eq(chunk_messages_host_s(&(CostModel){.target = &plain}, &chunks), 0);
+}
+
 // PyTorch issue 138773; a gather of parameters has its own account, as has one of another framework.
 Test(cost, collectives_of_layers_take_the_host_what_was_timed_of_them) {
     const Target layers = {.runtime = {.host_s_per_op = 13e-6, .module_operations = 3},
