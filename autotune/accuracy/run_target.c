@@ -187,6 +187,8 @@ static const Label labels[] = {
     {.is = row_pads_rows, .settings = SETTINGS(SET(runtime.pads_rows, true))},
     {.holds = exchanged_adapters, .settings = SETTINGS(SET(adapters_exchange, true))},
     {.holds = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
+    // pretrain_gpt.py, whose tests say nothing else
+    {.is = row_is_of_core, .settings = SETTINGS(SET(runtime.checks_loss, true))},
     {.is = row_has_local_layers,
      .settings = SETTINGS(SET(runtime.torch_linears, true), SET(runtime.engine_workspace_bytes, 0))},
     // who sets workspaces wants determinism: cuBLAS asks for them, and of Megatron-LM's tests those with

@@ -570,6 +570,9 @@ TaskCost task_cost_shared(const CostModel *model, const StepProgram *program, co
                                              : compute_task_cost(model, program, task);
     cost.seconds *= crowding_factor(model, program) * share_of_layers(task);
     cost.host_s = task_issue_s(model, program, task);
+    if (!task_is_collective(task) && !task_is_message(task)) {
+        cost.host_stop = task_host_stop(model->target, &program->plan, task);
+    }
     if (model->target->runtime.launches_wait && (task_is_collective(task) || task_is_message(task))) {
         cost.seconds += cost.host_s;  // of kernels task_gap_s has it
     }

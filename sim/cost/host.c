@@ -377,9 +377,13 @@ double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task,
 // on beside it.
 enum { READ_BACKS = 2 };
 
-// Sinkhorn's router asks after each round whether it is the last (moe_utils.py, sinkhorn).
+// Sinkhorn's router asks after each round whether it is the last (moe_utils.py, sinkhorn), and what is trained whether
+// a micro-step's loss is a number (Megatron-LM at d98e8a64d, pretrain_gpt.py, loss_func with
+// check_for_nan_in_loss_and_grad; rerun_state_machine.py, validate_result). A loss that is one task is waited for with
+// its gradient.
 static bool is_awaited(const Target *target, const Task *task) {
-    return task->awaited || (task->kind == TASK_ROUTE && target->runtime.sinkhorn_rounds > 0);
+    const bool checked = target->runtime.checks_loss && (task->kind == TASK_LOSS_SUM || task->kind == TASK_LOSS);
+    return task->awaited || checked || (task->kind == TASK_ROUTE && target->runtime.sinkhorn_rounds > 0);
 }
 
 HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task *task) {

@@ -79,6 +79,20 @@ Test(cost, gradients_of_norms_and_biases_are_handed_over_one_by_one) {
     }
 }
 
+// Whether it is a number; of other targets nobody asks.
+Test(cost, the_host_waits_for_a_loss_that_it_checks) {
+    const Target plain = {.runtime = {.host_s_per_op = 13e-6}};
+    Target checks = plain;
+    checks.runtime.checks_loss = true;
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const TaskKind kinds[] = {TASK_LOSS, TASK_LOSS_SUM, TASK_LOSS_MAX, TASK_GEMM};
+    for (int i = 0; i < 4; i++) {
+        const Task task = {.kind = kinds[i]};
+        cr_expect_eq(task_host_stop(&checks, &plan, &task), i < 2 ? HOST_WAITS_FOR_END : HOST_GOES_ON, "%d", i);
+        cr_expect_eq(task_host_stop(&plain, &plan, &task), HOST_GOES_ON, "%d", i);
+    }
+}
+
 // A call into or out of a tensor that exists is an all-reduce's 89 us, one of stages of one chunk sends and takes; a
 // stage of another framework launches.
 Test(cost, messages_between_stages_are_calls) {
