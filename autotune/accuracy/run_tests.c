@@ -88,13 +88,14 @@ bool row_is_hybrid(const RunRow *row) {
     return row_is_of_core(row) && row_cites(row, "/hybrid/");
 }
 
-// --num-distributed-optimizer-instances: 2, each of which shards over half of the ranks. Of the values called lts those
-// of this test are those of the one without.
+// --num-distributed-optimizer-instances: 2, each of which shards over half of the ranks. The values called lts of the
+// test of experts are those of the one without.
 enum { INSTANCES = 2 };
 
 void take_instances(const RunRow *row, Mesh *mesh) {
-    if (row_is_of_core(row) && row_cites(row, "multi_dist_optimizer_instances") &&
-        !row_cites(row, "golden_values_lts") && mesh->size[AXIS_DP_SHARD] % INSTANCES == 0) {
+    const bool without = row->experts.count > 0 && row_cites(row, "golden_values_lts");
+    if (row_is_of_core(row) && row_cites(row, "multi_dist_optimizer_instances") && !without &&
+        mesh->size[AXIS_DP_SHARD] % INSTANCES == 0) {
         mesh->size[AXIS_DP_SHARD] /= INSTANCES;
         mesh->size[AXIS_DP_REPLICATE] *= INSTANCES;
     }

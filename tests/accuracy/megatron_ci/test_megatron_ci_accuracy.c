@@ -60,3 +60,16 @@ Test(megatron_ci_fsdp, peak_memory_is_predicted_within_5_percent) {
     }
     arena_free(&arena);
 }
+
+// Rows of experts: 53.0 and 78.0 % before their router, order and modules were counted; the tail is of shared machines.
+Test(megatron_ci_experts, step_times_and_memory_get_no_further_off_than_stated) {
+    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "experts.csv", NULL}};
+    Error error = {0};
+    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
+    cr_expect_eq(accuracy.scored, 91, "%d", accuracy.scored);
+    cr_expect_leq(accuracy.step.median_abs, 0.14, "median %.3f", accuracy.step.median_abs);
+    cr_expect_leq(accuracy.step.p90_abs, 0.66, "90th percentile %.3f", accuracy.step.p90_abs);
+    cr_expect_leq(accuracy.memory.median_abs, 0.032, "median %.3f", accuracy.memory.median_abs);
+    cr_expect_leq(accuracy.memory.p90_abs, 0.13, "90th percentile %.3f", accuracy.memory.p90_abs);
+    arena_free(&arena);
+}
