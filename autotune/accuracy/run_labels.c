@@ -312,6 +312,25 @@ bool row_drops(const RunRow *row) {
            (row_cites(row, "dgxc-benchmarking@") && row_cites(row, "nemo_megatron/"));
 }
 
+// Megatron-LM's scripts leave its defaults, which NeMo's recipes, Megatron-Bridge's and MLPerf's code do not: gradients
+// are scaled before they are reduced (no --ddp-average-in-collective) and looked through for NaN
+// (check_for_nan_in_loss_and_grad; distributed/param_and_grad_buffer.py of core_v0.14.0).
+bool row_keeps_script_defaults(const RunRow *row) {
+    return row_cites(row, "-tutorials@0b2c030a1:") || row_cites(row, "SimuMax@");
+}
+
+// Each bucket's norm is read, and the host waits for it twice: the caller's frame is looked up (60 us, Python's
+// inspect.getframeinfo here; an operation is 13, sim/SOURCES.md H7), one and two operations are launched and a result
+// is read back; then the scaling is launched (rerun_state_machine.py, validate_result).
+static const double scale_bytes = 8, norm_bytes = 4;
+static const double stop_operations = 2 * 60.0 / 13 + 6;
+
+void take_script_defaults(const RunRow *row, TargetRuntime *runtime) {
+    (void)row;
+    runtime->whole_bytes_per_parameter += scale_bytes + norm_bytes;
+    runtime->bucket_stop_operations = stop_operations;
+}
+
 bool row_is_nemotron(const RunRow *row) {
     return row->experts.count == 0 && strcmp(row->mlp, "gelu") == 0 &&
            strncmp(row->model, "Nemotron", strlen("Nemotron")) == 0;

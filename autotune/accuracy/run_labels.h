@@ -15,6 +15,8 @@ bool row_says_liger(const RunRow *row);
 bool row_is_plain_trace(const RunRow *row);  // collectives and kernels of its traced graphs wait where they stand
 bool row_skips_upcast(const RunRow *row);
 bool row_is_computed(const RunRow *row);        // by its source's simulator
+bool row_keeps_script_defaults(const RunRow *row);
+void take_script_defaults(const RunRow *row, TargetRuntime *runtime);
 bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
 bool row_has_local_layers(const RunRow *row);

@@ -1,5 +1,8 @@
 // What a step takes beyond its tasks: its edges, and what the host does while the device waits for it, token by token
-// or parameter by parameter. Not counted: tensors of biases, tensors that other ranks hold whole.
+// parameter by parameter or bucket by bucket. Not counted: tensors of biases, tensors that other ranks hold whole;
+// buckets of a stage.
+
+#include <math.h>
 
 #include "sim/cost/cost.h"
 
@@ -32,6 +35,31 @@ static int64_t trained_tensors(const ModelSpec *model, const TrainPlan *plan) {
     return tensors;
 }
 
+static double data_ranks(const TrainPlan *plan) {
+    const int *size = plan->mesh.size;
+    return (double)size[AXIS_DP_REPLICATE] * size[AXIS_DP_SHARD] * size[AXIS_CP] * size[AXIS_SP];
+}
+
+// Experts have buffers of their own.
+static double reduced_buckets(const TargetRuntime *runtime, const ModelSpec *model, const TrainPlan *plan) {
+    const int *size = plan->mesh.size;
+    const double bucket = fmax(runtime->bucket_parameters, runtime->bucket_parameters_per_rank * data_ranks(plan));
+    const double experts = (double)model_expert_parameters(model);
+    const double others = (double)model_parameters(model) - experts;
+    const double expert_ranks = (double)size[AXIS_EP] * plan_expert_tp(plan);
+    return ceil(others / size[AXIS_TP] / bucket) + ceil(experts / expert_ranks / bucket);
+}
+
+// Reduced behind backward they are one bucket.
+static double bucket_stops_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan) {
+    const TargetRuntime *runtime = &model->target->runtime;
+    const bool overlaps = target_reduce_overlap(model->target, plan) == REDUCE_OVERLAP_ON && data_ranks(plan) > 1;
+    if (runtime->bucket_stop_operations == 0 || plan_has_stages(plan) || !overlaps) {
+        return 0;
+    }
+    return reduced_buckets(runtime, spec, plan) * runtime->bucket_stop_operations * runtime->host_s_per_op;
+}
+
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan) {
     const TargetRuntime *runtime = &model->target->runtime;
     double seconds = runtime->step_fixed_s;
@@ -41,5 +69,5 @@ double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const Tr
     if (runtime->host_s_per_tensor > 0) {
         seconds += runtime->host_s_per_tensor * (double)trained_tensors(spec, plan);
     }
-    return seconds;
+    return seconds + bucket_stops_s(model, spec, plan);
 }

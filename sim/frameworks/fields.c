@@ -104,6 +104,7 @@ static const TargetField fields[] = {
     NEWER(serial_stages),
     NEWER(runtime.scatters_by_all_reduce),
     NEWER(runtime.whole_bytes_per_parameter),
+    NEWER(runtime.bucket_stop_operations),
     NEWER(runtime.part_copy_s),
     NEWER(runtime.gathers_fp8),
     NEWER(tp_splits_head),

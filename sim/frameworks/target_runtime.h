@@ -52,6 +52,7 @@ typedef struct TargetRuntime {
     bool scatters_by_all_reduce;  // stages 1 and 2: buckets are reduced whole, and each rank takes its part
     double optimizer_bytes_per_parameter;
     double whole_bytes_per_parameter;  // and for those of the rank's gradients that other ranks update
+    double bucket_stop_operations;     // host operations while the device waits at each bucket that backward reduces
     double part_copy_s;  // gathers_flat: each rank's part of each parameter is copied into place by a call of its own
     // memory beyond live bytes
     double context_bytes, communicator_bytes;  // CUDA context and libraries; per communicator

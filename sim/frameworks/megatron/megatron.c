@@ -155,6 +155,7 @@ static const TargetVersion megatron_core = {
         // and 44 for each operation that is counted of them (NVIDIA/TransformerEngine PR 1191)
         SET(runtime.module_operations, PYTHON_2023_HOST_S / 13e-6), SET(runtime.bucket_parameters, 40e6),
         SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
+        SET(runtime.whole_bytes_per_parameter, 4.0),   // zeroed for each step (zero_grad_buffer)
         SET(runtime.gathers_beside_forward, true),     // --overlap-param-gather, in what we export and NeMo's recipes
         SET(runtime.step_fixed_s, 6e-3),               // sim/SOURCES.md A6: 3 to 9 ms
         // From Hopper on: 4096 KiB eight times (PyTorch's CublasHandlePool.cpp), and as much (Transformer Engine's

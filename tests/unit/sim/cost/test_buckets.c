@@ -1,6 +1,7 @@
 // Stage 1 that reduces and gathers everything a rank holds at once: a program built by hand, one layered unit.
 
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "sim/cost/cost.h"
 #include "tests/support/sizes.h"
@@ -98,4 +99,24 @@ Test(buckets, the_update_moves_the_gradients_of_other_ranks_too) {
     const Accelerator *accelerator = &bench.profile.accelerator;
     cr_assert_float_eq(seconds(&bench, update) - own_s,
                        bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency), 1e-9);
+}
+
+// A bucket is of 40e6 parameters, and of one more million for each rank beyond 40.
+Test(buckets, the_host_stops_once_for_each_bucket_that_backward_reduces_beside_it) {
+    const Target target = {.runtime = {.bucket_parameters = 40e6,
+                                       .bucket_parameters_per_rank = 1e6,
+                                       .bucket_stop_operations = 10,
+                                       .host_s_per_op = 1e-5}};
+    const CostModel cost = {.target = &target};
+    const ModelSpec model = {.layers = 1, .hidden = 20000, .heads = 1, .kv_heads = 1, .head_dim = 20000};
+    TrainPlan plan = {.mesh = {SIZES(1, 8, 1, 1)}, .zero = 1};
+    const double parameters = (double)model_parameters(&model);
+    cr_expect_float_eq(cost_step_fixed_s(&cost, &model, &plan), ceil(parameters / 40e6) * 1e-4, 1e-9);
+    plan.mesh.size[AXIS_DP_SHARD] = 64;
+    cr_expect_float_eq(cost_step_fixed_s(&cost, &model, &plan), ceil(parameters / 64e6) * 1e-4, 1e-9);
+    plan.reduce_overlap = REDUCE_OVERLAP_OFF;
+    cr_expect_eq(cost_step_fixed_s(&cost, &model, &plan), 0);
+    plan.reduce_overlap = REDUCE_OVERLAP_ON;
+    plan.mesh.size[AXIS_DP_SHARD] = 1;
+    cr_expect_eq(cost_step_fixed_s(&cost, &model, &plan), 0);
 }
