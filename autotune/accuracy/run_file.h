@@ -14,8 +14,8 @@ enum { RUN_UNKNOWN = -1 };  // of sp and the plan's columns; other unknown numbe
 // For models with experts and for latent attention; optional columns.
 typedef struct RunExperts {
     int64_t count, active, ffn, shared_ffn, dense_layers;
-    int64_t q_rank, kv_rank;
-    const char *attention_type;  // "mla": latent attention
+    int64_t q_rank, kv_rank, rope, value;  // of a head: what is rotated, and its value
+    const char *attention_type;            // "mla": latent attention
 } RunExperts;
 
 typedef struct RunRow {
@@ -50,6 +50,7 @@ typedef struct RunRow {
     int64_t launch_blocking;        // CUDA_LAUNCH_BLOCKING
     double dropout, lora_dropout;   // of what attention and MLP add to the stream; of adapters' inputs
     int64_t lora_a2a;               // Megatron-Bridge's a2a_experimental
+    const char *attention_dropout;  // of its probabilities: "0" = none
     const char *cublas_workspaces;  // CUBLAS_WORKSPACE_CONFIG of its environment
     const char *balance;            // how tokens were spread over experts: "forced", "natural", "real (..)"
     int64_t usable, oom_certain;

@@ -302,6 +302,20 @@ static bool is_bare_test(const RunRow *row) {
            row->cublas_workspaces[0] == '\0';
 }
 
+// Its tests of latent attention that no preset is like: what their model_config.yaml says, which but for one is the
+// default of MLATransformerConfig (transformer_config.py).
+void row_take_latent_head(const RunRow *row, int *head_dim, LatentAttention *latent) {
+    const bool small = row_cites(row, ":tests/functional_tests/test_cases/gpt/gpt3_mcore_te_tp2_pp2_mla");
+    if (!row_is_of_core(row)) {
+        return;
+    }
+    const LatentAttention tested =
+        small ? (LatentAttention){.rope = 8, .value = 16} : (LatentAttention){.rope = 64, .value = 128};
+    latent->rope = latent->rope > 0 ? latent->rope : tested.rope;
+    latent->value = latent->value > 0 ? latent->value : tested.value;
+    *head_dim = *head_dim > 0 ? *head_dim : tested.value + tested.rope;
+}
+
 bool row_has_test_loss(const RunRow *row, const Target *target) {
     return is_bare_test(row) && (target->losses_by_call & LOSS_BIT(LOSS_ONE_COPY));
 }

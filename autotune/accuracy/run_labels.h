@@ -36,6 +36,7 @@ int64_t row_sequence(const RunRow *row, const TrainPlan *plan);  // tokens of on
 bool row_is_fp8_recipe(const RunRow *row, const Target *target);
 bool row_has_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan);
 bool row_has_recipe_loss(const RunRow *row, const Target *target, const TrainPlan *plan);
+void row_take_latent_head(const RunRow *row, int *head_dim, LatentAttention *latent);  // what is still 0
 bool row_has_test_loss(const RunRow *row, const Target *target);
 bool row_fuses_experts(const RunRow *row);
 bool row_attends_in_fp8(const RunRow *row);

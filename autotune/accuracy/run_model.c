@@ -131,15 +131,35 @@ static void set_runs(Arena *arena, int dense, ModelSpec *model) {
     }
 }
 
+// Sizes of a head from the row, else the preset's, else those that its test was read to have.
+static void set_latent_head(const RunRow *row, ModelSpec *model) {
+    LatentAttention said = {.rope = (int)row->experts.rope, .value = (int)row->experts.value};
+    int head_dim = (int)row->head_dim;
+    if (model->latent.kv_rank == 0) {
+        row_take_latent_head(row, &head_dim, &said);
+        model->qkv_bias = false;
+    }
+    model->latent.rope = said.rope > 0 ? said.rope : model->latent.rope;
+    model->latent.value = said.value > 0 ? said.value : model->latent.value;
+    model->head_dim = head_dim > 0 ? head_dim : model->head_dim;
+    model->rotary_dims = model->latent.rope;
+}
+
 // Ranks, widths and numbers from the row; NULL, or why it cannot be predicted.
 static const char *set_latent(Arena *arena, const RunRow *row, ModelSpec *model) {
     const bool latent = row->experts.kv_rank > 0;
     if (strcmp(row->experts.attention_type, "mla") == 0 && !latent) {
         return "latent attention (mla), and kv_lora is empty";
     }
-    REFUSE_IF(arena, latent && model->latent.kv_rank == 0,
-              "latent attention, and no preset like it begins as \"%s\" does", row->model);
-    model->latent = latent ? model->latent : (LatentAttention){.q_rank = 0};
+    if (!latent) {
+        model->latent = (LatentAttention){.q_rank = 0};
+        return NULL;
+    }
+    set_latent_head(row, model);
+    REFUSE_IF(arena, model->latent.rope == 0 || model->latent.value == 0,
+              "latent attention, no preset like it begins as \"%s\" does, and of head_dim, qk_rope_head_dim and "
+              "v_head_dim some are empty",
+              row->model);
     model->latent.q_rank = (int)row->experts.q_rank;
     model->latent.kv_rank = (int)row->experts.kv_rank;
     return NULL;

@@ -21,25 +21,42 @@ static bool is_of_date(const Target *target, const char *date) {
     return !target->until || (date[0] != '\0' && strcmp(date, target->until) < 0);
 }
 
+// Ranks with different experts, which no code with latent attention is without, and how far it shards: where the row is
+// of the target's own code, as others are named after what is most like them.
+static bool has_what_ran(const Target *target, const RunRow *row) {
+    const bool spreads = row->mesh[AXIS_EP] > 1 || row->experts.kv_rank > 0;
+    const int64_t zero = row->plan_number[PLAN_ZERO];
+    const bool shards = !row_is_of_core(row) || zero == RUN_UNKNOWN || zero <= target->max_zero;
+    return shards && (!spreads || (target->axes & AXIS_BIT(AXIS_EP)) != 0);
+}
+
 // Rows seldom state the version: take the one current on the row's date, then the one whose default attention kernel is
-// the row's, else the default one.
-const char *run_target_find(Arena *arena, const RunRow *row, const Target **target) {
+// the row's, else the default one. A version that lacks what the row ran with is not the one that ran it, where another
+// has that.
+static const Target *find_able(const RunRow *row, bool able) {
     const bool versioned = strchr(row->target, '@') != NULL;
     int count = 0, best = -1;
-    const Target *rows = target_table(&count);
+    const Target *rows = target_table(&count), *found = NULL;
     for (int i = 0; i < count; i++) {
-        if (!is_target(&rows[i], row->target) || (!versioned && !is_of_date(&rows[i], row->date))) {
+        if (!is_target(&rows[i], row->target) || (!versioned && !is_of_date(&rows[i], row->date)) ||
+            (able && !has_what_ran(&rows[i], row))) {
             continue;
         }
         const bool runs_kernel = !row_is_of_core(row) && strcmp(attention_names[rows[i].default_attention],
                                                                 row->plan_word[PLAN_ATTENTION]) == 0;
         const int fit = (rows[i].until ? 2 : 0) + (runs_kernel ? 1 : 0);
-        const bool older = fit == best && rows[i].until && strcmp(rows[i].until, (*target)->until) < 0;
+        const bool older = fit == best && rows[i].until && strcmp(rows[i].until, found->until) < 0;
         if (fit > best || older) {
             best = fit;
-            *target = &rows[i];
+            found = &rows[i];
         }
     }
+    return found;
+}
+
+const char *run_target_find(Arena *arena, const RunRow *row, const Target **target) {
+    *target = find_able(row, true);
+    *target = *target ? *target : find_able(row, false);
     return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
 }
 
@@ -111,6 +128,11 @@ static bool recomputed_as_stage(const RunRow *row, const Target *target) {
     return row_cites(row, "dlrover@") && target->stages_recompute_whole;
 }
 
+static bool kept_scores_once(const RunRow *row, const Target *target) {
+    (void)target;
+    return strcmp(row->attention_dropout, "0") == 0;
+}
+
 static bool dropped_of_adapters(const RunRow *row, const Target *target) {
     (void)target;
     return row->lora_dropout > 0;
@@ -178,6 +200,7 @@ static const Label labels[] = {
     {.is = row_is_flagscale,
      .settings =
          SETTINGS(SET(gate_kept, true), SET(activation_apart, true), SET(repeats_keys, true), SET(halves_drop, true))},
+    {.holds = kept_scores_once, .settings = SETTINGS(SET(scores_undropped, true))},
     {.is = row_drops, .settings = SETTINGS(SET(halves_drop, true), SET(attention_drops, true))},
     {.holds = dropped_of_adapters, .settings = SETTINGS(SET(adapters_drop, true))},
     // ATorch's FSDP shows parameters in bf16 (amp_native, auto/model_context.py at a73153087), adapters too, which

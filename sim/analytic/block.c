@@ -8,9 +8,11 @@
 #include "sim/base/hash.h"
 #include "sim/step/slots.h"
 
+enum { BLOCK_REFS = 1 - BLOCK_EXPERTS_REF };  // and none at 0
+
 typedef struct BlockRun {
     double lane_s[LANE_COUNT];
-    double host_s, weights_s, gradients_s;       // inputs
+    double host_s, of_sharding_s[BLOCK_REFS];    // inputs, the latter by reference
     double weights_read_s, gradients_written_s;  // outputs
     double busy_s, exposed_s[AXIS_COUNT + 1];    // the last one: idle time due to no collective
     int8_t last_axis[LANE_COUNT];                // of the lane's last task
@@ -23,10 +25,16 @@ static int32_t event_slot(const BlockTasks *tasks, const EventRef *ref, int32_t 
     return step_event_slot(tasks->program, tasks->first_slot, ref, &(StepInstance){.layer = layer});
 }
 
+static bool is_of_experts(const StepProgram *program, int32_t buffer) {
+    return program->unit_count > UNIT_EXPERTS && program->units[UNIT_EXPERTS].gathered == buffer;
+}
+
 static int16_t reference(const BlockTasks *tasks, const EventRef *ref, int32_t layer, BlockCode *code) {
     const int lane = tasks->program->events[ref->event].lane;
     if (lane == LANE_AG) {
-        return BLOCK_WEIGHTS_REF;
+        const bool experts = is_of_experts(tasks->program, tasks->program->events[ref->event].buffer);
+        code->awaits_experts |= experts;
+        return experts ? BLOCK_EXPERTS_REF : BLOCK_WEIGHTS_REF;
     }
     if (lane == LANE_RS || lane == LANE_REP) {
         return BLOCK_GRADIENTS_REF;
@@ -134,7 +142,7 @@ static inline void run_step(const BlockCode *code, const BlockStep *step, const 
     int late_lane = -1;
     for (int k = 0; k < step->waits; k++) {
         const int ref = refs[k];
-        const double awaited_s = ref >= 0 ? event_s[ref] : ref == BLOCK_WEIGHTS_REF ? run->weights_s : run->gradients_s;
+        const double awaited_s = ref >= 0 ? event_s[ref] : run->of_sharding_s[-ref];
         if (awaited_s > waited_s) {
             waited_s = awaited_s;
             late_lane = ref >= 0 ? code->slot_lane[ref] : -1;
@@ -176,7 +184,7 @@ typedef struct BlockStart {
     int32_t ref;  // first of the stretch's own steps
 } BlockStart;
 
-static const BlockRun never_begun = {.host_s = -1e30, .weights_s = -1e30, .gradients_s = -1e30};
+static const BlockRun never_begun = {.host_s = -1e30, .of_sharding_s = {-1e30, -1e30, -1e30, -1e30}};
 
 static BlockStart start_empty(const BlockCode *code, Arena *scratch) {
     BlockStart start = {.run = never_begun, .event_s = ARENA_UNCLEARED(scratch, double, code->slot_count + 1)};
@@ -229,8 +237,9 @@ static BlockRun run_from(const BlockCode *code, const BlockStart *start, int por
         event_s[i] = start->event_s[i];
     }
     run.lane_s[LANE_COMPUTE] = port == BLOCK_COMPUTE || port >= BLOCK_FOLLOWS ? 0 : block_never_s;
-    run.weights_s = port == BLOCK_WEIGHTS ? 0 : block_never_s;
-    run.gradients_s = port == BLOCK_GRADIENTS ? 0 : block_never_s;
+    run.of_sharding_s[-BLOCK_WEIGHTS_REF] = port == BLOCK_WEIGHTS ? 0 : block_never_s;
+    run.of_sharding_s[-BLOCK_GRADIENTS_REF] = port == BLOCK_GRADIENTS ? 0 : block_never_s;
+    run.of_sharding_s[-BLOCK_EXPERTS_REF] = port == BLOCK_EXPERTS ? 0 : block_never_s;
     run.weights_read_s = run.gradients_written_s = block_never_s;
     run.busy_s = 0;
     for (int axis = 0; axis <= AXIS_COUNT; axis++) {
@@ -256,7 +265,13 @@ Block block_measure(const BlockCode *code, Arena *scratch) {
     BlockStart empty = start_empty(code, scratch);
     empty.ref = behind.ref;
     double *event_s = ARENA_UNCLEARED(scratch, double, code->slot_count + 1);
+    for (int output = 0; output < BLOCK_OUTPUTS; output++) {
+        block.delay_s[output][BLOCK_EXPERTS] = block_never_s;
+    }
     for (int port = 0; port < BLOCK_PORTS; port++) {
+        if (port == BLOCK_EXPERTS && !code->awaits_experts) {
+            continue;
+        }
         const BlockRun run = run_from(code, port == BLOCK_BEFORE ? &behind : &empty, port, event_s);
         block.delay_s[BLOCK_COMPUTE_FREE][port] = run.lane_s[LANE_COMPUTE];
         block.delay_s[BLOCK_READ][port] = run.weights_read_s;

@@ -12,6 +12,7 @@ typedef enum {
     BLOCK_COMPUTE,    // in: the compute lane is free; out: it is free again
     BLOCK_HOST,       // in: the host begins to issue the stretch
     BLOCK_WEIGHTS,    // in: gathered weights are there; out: they were read for the last time
+    BLOCK_EXPERTS,    // in: those of experts that are a unit of their own
     BLOCK_GRADIENTS,  // in: the gradient buffer may be overwritten; out: the gradient is complete
     BLOCK_BEFORE,  // in: the stretch before has ended; its transfers may still be under way, or those of this one begin
     BLOCK_PORTS
@@ -41,6 +42,18 @@ typedef struct Block {
     double length_s;               // then
     double device_s;               // and where the host waits for nothing
 } Block;
+
+// What sharding has for a block: weights that are read in place, a gradient buffer that is still being reduced.
+typedef struct OfSharding {
+    double weights_s, experts_s, gradients_s;
+} OfSharding;
+
+// When an output happens as far as that has a say.
+static inline double block_sharded(const double *delay, const OfSharding *of, double slow) {
+    const double layer_s = of->weights_s + delay[BLOCK_WEIGHTS] * slow;
+    const double weights_s = later(layer_s, of->experts_s + delay[BLOCK_EXPERTS] * slow);
+    return later(weights_s, of->gradients_s + delay[BLOCK_GRADIENTS] * slow);
+}
 
 // Tasks in issue order, of one layer.
 typedef struct TaskRun {
@@ -77,7 +90,7 @@ typedef struct BlockStep {
 } BlockStep;
 
 // References below 0: what sharding records.
-enum { BLOCK_WEIGHTS_REF = -1, BLOCK_GRADIENTS_REF = -2 };
+enum { BLOCK_WEIGHTS_REF = -1, BLOCK_GRADIENTS_REF = -2, BLOCK_EXPERTS_REF = -3 };
 
 typedef struct BlockCode {
     BlockStep *steps;      // of the stretch before, then its own
@@ -87,7 +100,7 @@ typedef struct BlockCode {
     int32_t ref_count;
     int8_t *slot_lane;  // of the task that records it
     int32_t slot_count;
-    bool joins;
+    bool joins, awaits_experts;
     uint64_t refs_hash;
 } BlockCode;
 

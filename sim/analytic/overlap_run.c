@@ -59,15 +59,10 @@ static inline double block_own(const double *delay, const Clocks *clocks, double
     return later(followed, issue_s + delay[BLOCK_HOST]);
 }
 
-// And what sharding has: weights that are read in place, a gradient buffer that is still being reduced.
-static inline double block_sharded(const double *delay, double weights_s, double gradients_s, double slow) {
-    return later(weights_s + delay[BLOCK_WEIGHTS] * slow, gradients_s + delay[BLOCK_GRADIENTS] * slow);
-}
-
-// Of a layer's blocks the experts among its weights too, whichever of them reads those.
-static inline double layer_ready(const Overlap *overlap, const OverlapOp *op, const Clocks *clocks) {
-    const double *ready = op->gathers_ahead ? clocks->ready_before : clocks->ready;
-    return overlap->experts && op->unit == UNIT_LAYER ? later(ready[op->unit], ready[UNIT_EXPERTS]) : ready[op->unit];
+static inline OfSharding of_sharding(const Overlap *overlap, const OverlapOp *op, const Run *run) {
+    const double *ready = op->gathers_ahead ? run->clocks.ready_before : run->clocks.ready;
+    const bool experts = overlap->experts && op->unit == UNIT_LAYER;
+    return (OfSharding){ready[op->unit], experts ? ready[UNIT_EXPERTS] : block_never_s, scattered_s(op, run)};
 }
 
 static inline void run_block(const Overlap *overlap, const OverlapOp *op, double issue_s, Run *run) {
@@ -81,29 +76,30 @@ static inline void run_block(const Overlap *overlap, const OverlapOp *op, double
     clocks->hidden += clocks->compute + block->length_s * slow - followed;
     double end = own, complete = block_own(gradient, clocks, issue_s, slow);
     if (!overlap->copies || overlap->sums_whole) {  // otherwise copies on the compute lane do the waiting
-        const double weights_s = layer_ready(overlap, op, clocks);
-        const double gradients_s = scattered_s(op, run);
-        if (later(weights_s, gradients_s) > block_never_s / 2) {
-            end = later(end, block_sharded(compute, weights_s, gradients_s, slow));
-            complete = later(complete, block_sharded(gradient, weights_s, gradients_s, slow));
+        const OfSharding of = of_sharding(overlap, op, run);
+        if (later(later(of.weights_s, of.experts_s), of.gradients_s) > block_never_s / 2) {
+            end = later(end, block_sharded(compute, &of, slow));
+            complete = later(complete, block_sharded(gradient, &of, slow));
         }
         if (op->releases) {
             const double read = later(block_own(block->delay_s[BLOCK_READ], clocks, issue_s, slow),
-                                      block_sharded(block->delay_s[BLOCK_READ], weights_s, gradients_s, slow));
+                                      block_sharded(block->delay_s[BLOCK_READ], &of, slow));
             set_released(op->unit, read, run);
         }
         clocks->exposed += end - own;
     }
     if (block->stops_host) {
         const double *issued = block->delay_s[BLOCK_ISSUED];
-        clocks->host = later(block_own(issued, clocks, issue_s, slow),
-                             block_sharded(issued, layer_ready(overlap, op, clocks), scattered_s(op, run), slow));
+        const OfSharding of = of_sharding(overlap, op, run);
+        clocks->host = later(block_own(issued, clocks, issue_s, slow), block_sharded(issued, &of, slow));
     }
     clocks->compute = clocks->block_end = end;
     clocks->gradient[op->unit] = complete;
     if (overlap->experts && op->unit == UNIT_LAYER) {
         clocks->gradient[UNIT_EXPERTS] = complete;
-        clocks->released[UNIT_EXPERTS] = op->releases ? clocks->released[UNIT_LAYER] : clocks->released[UNIT_EXPERTS];
+        if (op->releases) {
+            set_released(UNIT_EXPERTS, clocks->released[UNIT_LAYER], run);
+        }
     }
 }
 

@@ -125,6 +125,7 @@ static const TargetField fields[] = {
     NEWER(adapters_drop),
     NEWER(halves_drop),
     NEWER(attention_drops),
+    NEWER(scores_undropped),
     NEWER(runtime.blas_workspace_bytes),
     NEWER(runtime.engine_workspace_bytes),
     NEWER(runtime.module_operations),

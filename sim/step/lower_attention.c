@@ -272,14 +272,16 @@ static double attention_flops(const Lowering *lowering) {
 }
 
 // Eager attention keeps the matrix of probabilities: 5 bytes per entry with dropout's mask (Korthikanti et al. 2022,
-// section 4.1); Hugging Face's softmax keeps an fp32 and a bf16 copy, 6.
+// section 4.1), 2 where nothing is dropped (PyTorch's dropout returns its input then, ATen/native/Dropout.cpp); Hugging
+// Face's softmax keeps an fp32 and a bf16 copy, 6.
 static OpRef eager_probabilities(Lowering *lowering) {
     const Dims *d = &lowering->dims;
     if (lowering->plan->attention != ATTENTION_EAGER) {
         return op_absent();
     }
     const int64_t scores = d->sequences * d->heads * d->local_seq * d->local_seq;
-    const int64_t bytes = (lowering->plan->fused == FUSED_EAGER ? 6 : 5) * scores;
+    const int64_t each = lowering->plan->fused == FUSED_EAGER ? 6 : lowering->target->scores_undropped ? 2 : 5;
+    const int64_t bytes = each * scores;
     return op_whole(lowering, lowering_tensor(lowering, "attention_probabilities", ROLE_ACTIVATION, DTYPE_FP8, bytes));
 }
 

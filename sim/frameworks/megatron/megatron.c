@@ -201,13 +201,14 @@ static const TargetVersion megatron_0_19 = {
 
 // Its own FSDP: parameters, gradients and states are sharded (data_parallel_sharding_strategy optim_grads_params). Read
 // at NVIDIA/Megatron-LM 00caa53, megatron/core/distributed/fsdp. What is not in a transformer layer stays gathered. Its
-// buffers are flat, and gradients are reduced on every micro-batch. It takes stages too; no plan here does.
+// buffers are flat, and gradients are reduced on every micro-batch. Experts of ep are sharded over the ranks with the
+// same ones (param_and_grad_buffer.py). It takes stages too; no plan here does.
 static const TargetVersion megatron_fsdp = {
     .version = "fsdp",
     .extends = &megatron_0_19,
     .evidence = "22 published runs, none fitted",
     .settings = SETTINGS(
-        SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(pp_schedules, 0), SET(splits, 0),
+        SET(axes, AXES_DP | AXES_TP | AXES_CP | AXES_EP), SET(pp_schedules, 0), SET(splits, 0),
         SET_TEXT(stages_note,
                  "Megatron-FSDP takes stages, which ndtune does not model yet, --target megatron has them"),
         SET(max_zero, 3), SET(shard_needs_fsdp, true),

@@ -46,6 +46,18 @@ Test(megatron_ci, step_times_of_hosts_get_no_further_off_than_stated) {
     cr_expect_leq(accuracy.step.p90_abs, 0.53, "90th percentile %.3f", accuracy.step.p90_abs);
 }
 
+// Of 113, the others run Muon.
+Test(megatron_ci_experts, peak_memory_with_experts_or_latent_attention_stays_within_the_stated_errors) {
+    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "experts.csv", NULL}};
+    Error error = {0};
+    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
+    cr_expect_geq(accuracy.scored, 105, "%d of %d", accuracy.scored, accuracy.runs.count);
+    cr_expect_leq(accuracy.memory.median_abs, 0.033, "median %.3f", accuracy.memory.median_abs);
+    cr_expect_leq(accuracy.memory.p90_abs, 0.16, "90th percentile %.3f", accuracy.memory.p90_abs);
+    cr_expect_eq(accuracy.oom.called_feasible, accuracy.oom.feasible_rows);
+    arena_free(&arena);
+}
+
 // Rows of its own FSDP: 1.0 to 3.4 %, of four, when first predicted.
 Test(megatron_ci_fsdp, peak_memory_is_predicted_within_5_percent) {
     const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "fsdp.csv", NULL}};

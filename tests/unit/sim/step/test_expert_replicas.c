@@ -122,6 +122,19 @@ Test(expert_replicas, squares_of_experts_are_summed_over_the_ranks_with_other_on
     arena_free(&arena);
 }
 
+// param_and_grad_buffer.py of Megatron-FSDP: experts over the expert data parallel group, the rest over dp x cp.
+Test(expert_replicas, megatrons_fsdp_shards_experts_over_what_ep_leaves) {
+    Arena arena = {0};
+    LoweredRequest request = whole_on("dp_shard=8,ep=4");
+    request.target = "megatron@fsdp";
+    request.zero = 3;
+    const StepProgram program = lowered(&arena, request);
+    cr_expect_eq(program.units[UNIT_EXPERTS].shards, 2);
+    cr_expect_eq(program.units[UNIT_LAYER].shards, 8);
+    cr_expect_eq(program.units[UNIT_EXPERTS].elements, experts_here);
+    arena_free(&arena);
+}
+
 Test(expert_replicas, sharded_experts_have_one_norm) {
     Arena arena = {0};
     LoweredRequest request = whole_on("dp_shard=8,ep=4");
