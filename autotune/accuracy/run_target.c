@@ -21,13 +21,21 @@ static bool is_of_date(const Target *target, const char *date) {
     return !target->until || (date[0] != '\0' && strcmp(date, target->until) < 0);
 }
 
+// A recipe of fp8, where the row says one.
+static bool has_recipe(const Target *target, const RunRow *row) {
+    const char *word = row->plan_word[PLAN_FP8_RECIPE];
+    const int recipe = word[0] ? plan_field_value(PLAN_FP8_RECIPE, word) : PLAN_ANY;
+    return recipe == PLAN_ANY || strcmp(row->plan_word[PLAN_PRECISION], "fp8") != 0 ||
+           (target->fp8_recipes & FP8_BIT(recipe)) != 0;
+}
+
 // Ranks with different experts, which no code with latent attention is without, and how far it shards: where the row is
 // of the target's own code, as others are named after what is most like them.
 static bool has_what_ran(const Target *target, const RunRow *row) {
     const bool spreads = row->mesh[AXIS_EP] > 1 || row->experts.kv_rank > 0;
     const int64_t zero = row->plan_number[PLAN_ZERO];
     const bool shards = !row_is_of_core(row) || zero == RUN_UNKNOWN || zero <= target->max_zero;
-    return shards && (!spreads || (target->axes & AXIS_BIT(AXIS_EP)) != 0);
+    return shards && has_recipe(target, row) && (!spreads || (target->axes & AXIS_BIT(AXIS_EP)) != 0);
 }
 
 // Rows seldom state the version: take the one current on the row's date, then the one whose default attention kernel is

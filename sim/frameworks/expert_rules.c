@@ -2,11 +2,23 @@
 
 #include "sim/frameworks/plan_rules.h"
 
+// torchao's products of experts take rows that a dispatcher has padded, which is swapped in with expert parallelism
+// alone (components/quantization/mxfp8.md of its one user here).
 static const char *check_layers(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    REFUSE_IF(arena, plan->precision == DTYPE_FP8 && target->fp8_flavour != FP8_TRANSFORMER_ENGINE,
-              "fp8 of layers of experts (%s) is predicted of Transformer Engine alone: use precision bf16",
+    const bool grouped = target->fp8_flavour == FP8_TORCHAO && plan->fp8_recipe == FP8_MX;
+    if (plan->precision != DTYPE_FP8 || target->fp8_flavour == FP8_TRANSFORMER_ENGINE) {
+        return NULL;
+    }
+    REFUSE_IF(arena, !grouped,
+              "fp8 of layers of experts (%s) is predicted of Transformer Engine, and of torchao's products in mxfp8: "
+              "use precision bf16",
               model->name);
-    return NULL;
+    return plan->mesh.size[AXIS_EP] > 1
+               ? NULL
+               : arena_format(arena,
+                              "fp8_recipe=%s of layers of experts (%s) needs them on several ranks in %s: use ep, or "
+                              "precision bf16",
+                              fp8_recipe_names[FP8_MX], model->name, target->name);
 }
 
 static const char *check_dispatch(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {

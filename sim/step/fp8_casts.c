@@ -131,6 +131,13 @@ int64_t fp8_cast_bytes(const Lowering *lowering, const Linear *linear, GemmRole 
                      bytes->c * (double)elements(lowering, c));
 }
 
+// Operands of a grouped product of torchao: each casts both, and what is saved is bf16 (its
+// prototype/moe_training/mxfp8_grouped_mm.py).
+double fp8_grouped_cast_bytes(const Lowering *lowering, GemmRole role, double a, double b) {
+    const CastBytes *bytes = bytes_of(lowering, role);
+    return bytes->a * a + bytes->b * b;
+}
+
 // Expert rows: saved in fp8 by the product that reads them (Transformer Engine, GroupedLinear).
 double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role) {
     return role == GEMM_WEIGHT_GRADIENT ? (makes_turned(lowering) ? TURN_BYTES : 0) : bytes_of(lowering, role)->a;

@@ -75,8 +75,19 @@ static double grouped_flops(const Lowering *lowering, const Grouped *grouped) {
     return 2.0 * (double)received_rows(lowering) * (double)grouped->in * (double)grouped->out;
 }
 
+// By the product itself: its rows and the weights of the experts here, or rows of both widths.
+static int64_t casts_operands(const Lowering *lowering, const Grouped *grouped, GemmRole role) {
+    const double rows = (double)received_rows(lowering), in = (double)grouped->in, out = (double)grouped->out;
+    const double weights = in * out * lowering_local_experts(lowering);
+    return (int64_t)fp8_grouped_cast_bytes(lowering, role, rows * (role == GEMM_FORWARD ? in : out),
+                                           role == GEMM_WEIGHT_GRADIENT ? rows * in : weights);
+}
+
 // Rows of that width are cast before the product, unless the one before it wrote them so.
 static int64_t casts(const Lowering *lowering, const Grouped *grouped, GemmRole role, int64_t width) {
+    if (lowering->fp8 == FP8_TORCHAO) {
+        return casts_operands(lowering, grouped, role);
+    }
     const bool written =
         fuses_experts(lowering) &&
         (role == GEMM_FORWARD ? !grouped->activated : role == GEMM_INPUT_GRADIENT && grouped->activated);

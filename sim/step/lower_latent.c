@@ -11,7 +11,7 @@ typedef struct Latents {
     Linear q_up, kv_up;  // to heads; q_up unused where queries come directly from the input
     int32_t q_latent, q_normed, kv_latent, kv_normed, queries, up, keys, values;
     int32_t dq_latent, dq_normed, dkv_latent, dkv_normed, dqueries, dup, dkeys, dvalues;
-    bool low_rank_q, apart;  // apart: values in a separate tensor, the form in which cp and sp move them
+    bool low_rank_q, apart;  // apart: values in a separate tensor, the form in which cp and sp move them, all heads'
     int64_t value_column;    // column of up where values begin
 } Latents;
 

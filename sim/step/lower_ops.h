@@ -255,7 +255,8 @@ static inline bool has_fused_mlp(const Lowering *lowering) {  // TEFusedMLP is n
     return lowering->plan->op_fuser && lowering->model->experts.count == 0;
 }
 double fp8_rows_cast_bytes(const Lowering *lowering, GemmRole role);  // per element of expert rows
-bool fp8_has_one_layout(const Lowering *lowering);                    // of a tensor in fp8, which all products read
+double fp8_grouped_cast_bytes(const Lowering *lowering, GemmRole role, double a, double b);  // elements of operands
+bool fp8_has_one_layout(const Lowering *lowering);  // of a tensor in fp8, which all products read
 void lower_fp8_weights(Lowering *lowering);
 void lower_fp8_backward_weights(Lowering *lowering);  // ahead of a layer's backward
 void lower_fp8_begin(Lowering *lowering);

@@ -84,9 +84,23 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
     fprintf(out, "        fsdp_reshard_after_forward=\"%s\",\n    )\n", torchtitan_reshard(job));
 }
 
-// The layers' products; the head stays as it is.
-static void write_converter(const TrainPlan *plan, FILE *out) {
+static bool has_grouped_products(const ConfigJob *job) {
+    return job->plan->fp8_recipe == FP8_MX && job->model->experts.count > 0;
+}
+
+// The layers' products, of experts too, not those of their router; the head stays as it is.
+static void write_converter(const ConfigJob *job, FILE *out) {
+    const TrainPlan *plan = job->plan;
     const char *compiled = plan->fused == FUSED_COMPILED ? "True" : "False";
+    if (has_grouped_products(job)) {
+        fprintf(out,
+                "MXFP8LinearConverter.Config(\n"
+                "                fqns=[\"attention\", \"feed_forward\", \"shared_experts\"], "
+                "model_compile_enabled=%s\n            ),\n"
+                "            MXFP8GroupedExpertsConverter.Config(model_compile_enabled=%s)",
+                compiled, compiled);
+        return;
+    }
     if (plan->fp8_recipe == FP8_MX || plan->fp8_recipe == FP8_NVFP4) {
         fprintf(out, "%sLinearConverter.Config(fqns=[\"layers\"], model_compile_enabled=%s)",
                 plan->fp8_recipe == FP8_MX ? "MXFP8" : "NVFP4", compiled);
@@ -98,8 +112,10 @@ static void write_converter(const TrainPlan *plan, FILE *out) {
             plan->fp8_recipe == FP8_ROWWISE_BF16 ? "rowwise_with_gw_hp" : "rowwise", compiled);
 }
 
-static const char *converter_name(const TrainPlan *plan) {
-    return plan->fp8_recipe == FP8_MX      ? "MXFP8LinearConverter"
+static const char *converter_name(const ConfigJob *job) {
+    const TrainPlan *plan = job->plan;
+    return has_grouped_products(job)       ? "MXFP8GroupedExpertsConverter, MXFP8LinearConverter"
+           : plan->fp8_recipe == FP8_MX    ? "MXFP8LinearConverter"
            : plan->fp8_recipe == FP8_NVFP4 ? "NVFP4LinearConverter"
                                            : "Float8LinearConverter";
 }
@@ -107,7 +123,7 @@ static const char *converter_name(const TrainPlan *plan) {
 static void write_formats(const ConfigJob *job, FILE *out) {
     if (job->plan->precision == DTYPE_FP8) {
         fputs(",\n        converters=[\n            ", out);
-        write_converter(job->plan, out);
+        write_converter(job, out);
         fputs(",\n        ],\n    ", out);
     }
 }
@@ -133,8 +149,7 @@ static const char *import_of_adapters(const ConfigJob *job) {
 
 static const char *import_of_converter(const ConfigJob *job) {
     return job->plan->precision == DTYPE_FP8
-               ? arena_format(job->arena, "from torchtitan.components.quantization import %s\n",
-                              converter_name(job->plan))
+               ? arena_format(job->arena, "from torchtitan.components.quantization import %s\n", converter_name(job))
                : "";
 }
 

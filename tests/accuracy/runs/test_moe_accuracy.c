@@ -33,8 +33,12 @@ typedef struct Stated {
     double median, ninetieth;
 } Stated;
 
+// Context parallelism apart.
 static bool is_of(const RunCase *run, const Stated *stated) {
     const TrainPlan *plan = &run->plan;
+    if (plan->mesh.size[AXIS_CP] > 1) {
+        return false;
+    }
     const bool other = plan->dispatch != DISPATCH_TARGET || plan->ep_overlap ||
                        (plan->mesh.size[AXIS_EP] > 1 && plan->mesh.size[AXIS_TP] > 1);
     return !run->skipped && plan->precision == stated->precision && other == stated->other_ways &&
@@ -67,10 +71,24 @@ Test(runs_of_experts, step_times_are_within_the_stated_errors) {
     static const Stated stated[] = {
         {"megatron", DTYPE_BF16, false, 0.048, 0.06},   {"megatron", DTYPE_BF16, true, 0.046, 0.046},
         {"megatron", DTYPE_FP8, false, 0.025, 0.24},    {"megatron", DTYPE_FP8, true, 0.053, 0.125},
-        {"torchtitan", DTYPE_BF16, false, 0.21, 0.345}, {"torchtitan", DTYPE_BF16, true, 0.297, 0.305}};
+        {"torchtitan", DTYPE_BF16, false, 0.21, 0.345}, {"torchtitan", DTYPE_BF16, true, 0.297, 0.305},
+        {"torchtitan", DTYPE_FP8, false, 0.145, 0.145}};
     for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
         check_stated(&stated[i]);
     }
+}
+
+// One row, of torchtitan: -0.344 when first predicted.
+Test(runs_of_experts, context_parallelism_of_latent_attention_is_no_further_off_than_when_first_predicted) {
+    int n = 0;
+    for (int i = 0; i < accuracy.runs.count; i++) {
+        const RunCase *run = &accuracy.cases[i];
+        if (!run->skipped && run->plan.mesh.size[AXIS_CP] > 1) {
+            cr_expect_leq(fabs(accuracy_step_error(run)), 0.345, "%s", run->row->id);
+            n++;
+        }
+    }
+    cr_expect_eq(n, 1);
 }
 
 Test(runs_of_experts, what_is_said_of_each_framework_is_what_the_runs_say) {

@@ -63,6 +63,7 @@ static const Case cases[] = {
     {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=8,tp=4,ep=8", 4096, 1, 2, PP_1F1B, 1, RECOMPUTE_FULL, false},
     {"qwen3-30b-a3b", "dgx-h100", "torchtitan", "dp_shard=4,tp=4,ep=2", 4096, 2, 1, PP_1F1B, 1, RECOMPUTE_NONE, false},
     {"deepseek-v2-lite", "dgx-h100", "megatron", "dp_shard=8,tp=2,ep=8", 4096, 1, 4, PP_1F1B, 1, RECOMPUTE_NONE, false},
+    {"deepseek-v2-lite", "dgx-h100", "megatron", "dp_shard=8,cp=2,ep=8", 8192, 1, 2, PP_1F1B, 1, RECOMPUTE_NONE, false},
     // first layers of another kind than those next to the head
     {"deepseek-v3", "dgx-b200", "megatron", "pp=16,dp_shard=16,ep=8", 4096, 1, 64, PP_1F1B, 1, RECOMPUTE_SELECTIVE,
      false},

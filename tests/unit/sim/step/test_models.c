@@ -338,3 +338,20 @@ Test(models, act_of_gate_is_kept_where_the_activation_is_written_out_whatever_ma
     cr_expect_eq(bytes_of(&fused, "activation_values"), 0);
     arena_free(&arena);
 }
+
+// Transformer Engine flattens keys and values of different widths into one buffer, which goes round (its
+// AttnFuncWithCPAndKVP2P): what the latents were made into, not the latents.
+Test(models, keys_and_values_of_latent_attention_travel_whole_between_ranks_of_cp) {
+    enum { TOKENS = 128 / 2, HEADS = 16, KEY = 192, VALUE = 128, BYTES = 2, RANKS = 2 };
+    const int64_t own = (int64_t)TOKENS * HEADS * (KEY + VALUE) * BYTES;
+    Arena arena = {0};
+    LoweredRequest request = {
+        .model = "deepseek-v2-lite", .target = "megatron", .mesh = "dp_shard=2,cp=2", .seq = 128, .bf16 = true};
+    const StepProgram ring = lowered(&arena, request);
+    cr_expect_eq(first_named(&ring, "ring kv")->payload_bytes, own);
+    request.target = "torchtitan";
+    request.cp_rotate = CP_ROTATE_ALLGATHER;
+    const StepProgram gathered = lowered(&arena, request);
+    cr_expect_eq(first_named(&gathered, "gather kv")->payload_bytes, own * RANKS);
+    arena_free(&arena);
+}

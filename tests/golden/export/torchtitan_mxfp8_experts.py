@@ -1,0 +1,54 @@
+# Written by ndtune 0.1.0 for torchtitan 0.3 (@head: its main branch of 2026-08).
+# Mesh: dp_shard=16,ep=8, 16 ranks on 2 nodes of box (8 each).
+# Batch: 32 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 16 x accumulation 2.
+# Predicted (80 % interval; no measured run of torchtitan 0.3; 118 of other versions, none on ; 11 more with experts, predicted 22 % too fast): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+#   Predicted for torchtitan@0.3 on the model qwen3-30b-a3b: fp8, recompute full, attention flash, kernels compiled.
+# Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 -m torchtitan.train --module ndtune_recipe --config train  # ndtune_recipe.py lies in this folder under that name
+# Made by: ndtune export --as 'it'
+
+from dataclasses import replace
+
+from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
+from torchtitan.components.quantization import MXFP8GroupedExpertsConverter, MXFP8LinearConverter
+from torchtitan.config import CompileConfig, ParallelismConfig
+from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC  # noqa: F401
+from torchtitan.models.common.config_utils import decoder_vocab_size
+from torchtitan.models.qwen3 import model_registry
+from torchtitan.models.qwen3.config_registry import qwen3_debugmodel
+from torchtitan.trainer import Trainer
+
+
+def train() -> Trainer.Config:
+    config = qwen3_debugmodel()  # yours: data, optimizer, tokenizer
+    config.model_spec = model_registry(
+        "30B-A3B",
+        converters=[
+            MXFP8LinearConverter.Config(
+                fqns=["attention", "feed_forward", "shared_experts"], model_compile_enabled=True
+            ),
+            MXFP8GroupedExpertsConverter.Config(model_compile_enabled=True),
+        ],
+    )
+    config.loss = ChunkedLossWrapper.Config(
+        loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(config.model_spec))
+    )
+    config.training = replace(
+        config.training,
+        local_batch_size=1,
+        global_batch_size=32,
+        seq_len=4096,
+        dtype="float32",
+        mixed_precision_param="bfloat16",
+        mixed_precision_reduce="float32",
+    )
+    config.parallelism = ParallelismConfig(
+        data_parallel_replicate_degree=1,
+        data_parallel_shard_degree=16,
+        context_parallel_degree=1,
+        tensor_parallel_degree=1,
+        expert_parallel_degree=8,
+        fsdp_reshard_after_forward="always",
+    )
+    config.activation_checkpoint = FullAC.Config()
+    config.compile = CompileConfig(enable=True, enable_async_tensor_parallel=False)
+    return config
