@@ -538,19 +538,6 @@ static TaskCost message_task_cost(const CostModel *model, const StepProgram *pro
     return cost;
 }
 
-// Host time for each rank of a tp group in addition to its own operations, while a pipeline's stages are on nodes of
-// their own (TargetRuntime).
-static double rank_host_s(const CostModel *model, const StepProgram *program, const Task *task) {
-    const Mesh *mesh = &program->plan.mesh;
-    const double each_s = model->target->runtime.stage_host_s_per_rank;
-    if (each_s == 0 || mesh->size[AXIS_PP] == 1 || !task_is_collective(task) ||
-        program->groups[task->group].axes != AXIS_BIT(AXIS_TP)) {
-        return 0;
-    }
-    const int per_node = cost_ranks_per_node(model->profile, mesh);
-    return mesh_group_placement(mesh, AXES_STAGE, per_node).nodes > 1 ? each_s * mesh->size[AXIS_TP] : 0;
-}
-
 // Layers of two kinds are priced by their mean.
 static double share_of_layers(const Task *task) {
     return task->share > 0 ? task->share : 1;

@@ -101,6 +101,10 @@ void cost_streams_from(Accelerator *accelerator, double held_bytes);
 // then neither issues anything.
 double message_sleep_s(const CostModel *model, const Mesh *mesh);
 
+// Host time for each rank of a tp group in addition to its own operations, while a pipeline's stages are on nodes of
+// their own (TargetRuntime).
+double rank_host_s(const CostModel *model, const StepProgram *program, const Task *task);
+
 // What a kernel, or one thread, needs of the cores that are a rank's part of its node; 0 on a GPU.
 double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread);
 
