@@ -37,6 +37,7 @@ typedef struct AttentionShape {
     bool diagonal;  // the block holds the causal diagonal, where tiles are half empty
     bool drops;     // probabilities are dropped at random
     bool backward;
+    Fused softmax;   // of the eager kernel: scale, mask and softmax by one kernel, one by one, or compiled into one
     bool reference;  // FlexAttention where nothing compiles it: operations of their own, whatever the kernel
     bool fp8;  // products of queries, keys and values in fp8, cast first, where the profile has that kernel's rates
     bool block_scales;  //   with a scale for every 32 elements

@@ -25,15 +25,18 @@ static double kept_up(const Accelerator *accelerator, const AttentionShape *shap
 
 // Attention as separate operations: bytes per element of the square of scores, at streaming speed, and batched products
 // below the rate of plain ones (sim/SOURCES.md A5, without its multiplier for the bytes, which stood in for host
-// time).
-static const double eager_forward_bytes = 13, eager_backward_bytes = 18;
+// time), where one kernel scales, masks and normalizes. One by one, as transformers' eager_attention_forward: scores 2,
+// scaled 4, masked 4, softmax to fp32 6, to half 6, read 2; backward: read 2, gradients of probabilities 2, to fp32 6,
+// softmax 10, scaled 4, read 4. Compiled, what is between the products is one kernel that reads and writes halves.
+static const double eager_forward_bytes[FUSED_COUNT] = {[FUSED_FUSED] = 13, [FUSED_EAGER] = 24, [FUSED_COMPILED] = 8};
+static const double eager_backward_bytes[FUSED_COUNT] = {[FUSED_FUSED] = 18, [FUSED_EAGER] = 28, [FUSED_COMPILED] = 14};
 static const double eager_product_efficiency = 0.55;
 
 static KernelTime eager_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
     const double scores = shape->sequences * shape->heads * shape->queries * shape->keys;
     const double flops = scores * shape->head_dim * (shape->backward ? 8 : 4);
     const double product_s = flops / (accelerator->gemm[dtype].sustained_flop_per_s * eager_product_efficiency);
-    const double bytes = scores * (shape->backward ? eager_backward_bytes : eager_forward_bytes);
+    const double bytes = scores * (shape->backward ? eager_backward_bytes : eager_forward_bytes)[shape->softmax];
     const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
     return (KernelTime){.seconds = accelerator->kernel_floor_s + product_s + memory_s,
                         .memory_s = memory_s,

@@ -233,6 +233,7 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                             .diagonal = task->ring_step == 0,
                             .drops = program->target->attention_drops,
                             .backward = task->kind == TASK_ATTENTION_BACKWARD,
+                            .softmax = program->target->fused_softmax ? FUSED_FUSED : program->plan.fused,
                             .reference = program->target->reference_attention,
                             .fp8 = program->target->fp8_attention,
                             .block_scales = program->plan.fp8_recipe == FP8_MX};
@@ -257,8 +258,7 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
     return time;
 }
 
-// What the target's layers lose to nothing that is modelled; the optimizer and the copies of sharding have their own
-// terms.
+// What the target's layers lose to nothing that is modelled; the optimizer and copies of sharding have their own.
 static double other_factor(const Target *target, const Task *task) {
     switch (task->kind) {
     case TASK_ADAMW:

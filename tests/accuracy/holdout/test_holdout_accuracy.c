@@ -245,14 +245,14 @@ Test(fresh_runs, seven_sources_of_small_nodes_stay_near_their_first_score) {
 }
 
 // 52 of 78 rows of fifteen more sources, most small models or small nodes: 17.6 and 53.7 % when first predicted, where
-// one MFU errs by 59.4 and 127.0.
+// one MFU errs by 59.4 and 127.0; attention as separate operations and padded heads have their bytes since.
 Test(fresh_runs, fifteen_sources_stay_near_their_first_score) {
     const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh7.csv", NULL},
                                                 .oom_paths = (const char *const[]){FOLDER "fresh7_oom.csv", NULL},
                                                 .effort = EFFORT_ESTIMATE});
     cr_expect_eq(of.runs.count, 78);
     cr_expect_geq(of.scored, 52);
-    check_errors(&of, 0.185, 0.55);
+    check_errors(&of, 0.15, 0.55);
     check_beats_one_mfu(&of);
     cr_expect_leq(of.memory.median_abs, 0.19, "memory %.3f", of.memory.median_abs);
     cr_expect_geq(of.oom.called_feasible, 51, "%d", of.oom.called_feasible);

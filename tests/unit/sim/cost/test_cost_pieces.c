@@ -36,6 +36,26 @@ Test(cost, ring_block_off_the_diagonal_is_cheaper_than_the_diagonal_one_of_equal
     cr_assert_lt(full_s, attention_time(&h100, DTYPE_BF16, &shape).seconds);
 }
 
+// Of 24, 13 and 8 bytes a score, products aside.
+Test(cost, attention_as_operations_streams_by_how_many_they_are) {
+    const Accelerator h100 = machine_h100().accelerator;
+    AttentionShape shape = {.kernel = ATTENTION_EAGER,
+                            .sequences = 8,
+                            .heads = 32,
+                            .head_dim = 64,
+                            .queries = 1024,
+                            .keys = 1024,
+                            .visible_share = 0.5,
+                            .diagonal = true};
+    double memory_s[FUSED_COUNT];
+    for (int i = 0; i < FUSED_COUNT; i++) {
+        shape.softmax = (Fused)i;
+        memory_s[i] = attention_time(&h100, DTYPE_BF16, &shape).memory_s;
+    }
+    cr_expect_float_eq(memory_s[FUSED_EAGER] / memory_s[FUSED_FUSED], 24.0 / 13, 1e-9);
+    cr_expect_float_eq(memory_s[FUSED_COMPILED] / memory_s[FUSED_FUSED], 8.0 / 13, 1e-9);
+}
+
 Test(cost, gemm_with_an_unaligned_k_is_slower) {
     const Accelerator h100 = machine_h100().accelerator;
     cr_assert_gt(gemm_s(&h100, DTYPE_BF16, 8192, 8192, 10922, 2),
