@@ -1,3 +1,5 @@
+// Values as a script has them (import_python.h): what a call calls, and what only the running script knows.
+
 #include "sim/frameworks/import_python.h"
 
 #include <string.h>
