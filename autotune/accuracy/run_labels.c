@@ -144,7 +144,7 @@ static AttentionRate *named_row(Accelerator *accelerator, const char *kernel, in
 // Transformer Engine on MI300X runs AMD's asm kernels where NVTE_CK_USES_FWD_V3 and _BWD_V3 ask for them. MLPerf's code
 // of 5.0 asks for the second alone, so that forward is Composable Kernel's own, which is FlashAttention 2 there; that
 // of 5.1 for both, and adds gradients up in 16 bits (NVTE_CK_IS_V3_ATOMIC_FP32=0): 1.11 times the rate, in the middle
-// of 54 shapes of 4,096 and more keys (ROCm/aiter@e4048607a5, op_tests/cpp/mha/README.md).
+// of 54 shapes of 4,096 and more keys (ROCm/aiter@e4048607a5, the README of op_tests/cpp/mha).
 static const char asm_forward_since[] = "2025-10", code_of_5_0[] = "_v5.0/";
 static const double sums_in_16_bits = 1.11;
 
