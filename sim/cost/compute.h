@@ -64,6 +64,8 @@ static inline int expert_launches(const Target *target, const TrainPlan *plan, c
     const bool on_way = task->kind >= TASK_ROUTE && task->kind <= TASK_UNPERMUTE_BACKWARD;
     return on_way || task->kind == TASK_ALL_TO_ALL ? expert_launches_counted(target, plan, task) : 0;
 }
+// Of these, launches inside an operation, behind its first.
+int expert_launches_in_operations(const Target *target, const TrainPlan *plan, const Task *task);
 // Those of the exchange itself where it is one task with its counts; 0 = not counted.
 int expert_launches_behind_counts(const Target *target, const TrainPlan *plan);
 // Are rows copied to a multiple for the experts' fp8 products, and results back (expert_launches.c)?

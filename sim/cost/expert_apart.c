@@ -93,7 +93,7 @@ static const Way backward[DISPATCH_COUNT][WAY_STEPS] = {
                             [WAY_SUM] = {1, 2}},
 };
 
-static int chosen(const Target *target, const TrainPlan *plan, const Task *task) {
+static int chosen(const Target *target, const TrainPlan *plan, const Task *task, bool deterministic) {
     const TargetRuntime *runtime = &target->runtime;
     const bool sinkhorn = runtime->sinkhorn_rounds > 0;
     const int counts = target_dispatch(target, plan) == DISPATCH_ALLTOALL ? COUNTS : 0;
@@ -101,21 +101,27 @@ static int chosen(const Target *target, const TrainPlan *plan, const Task *task)
         return sinkhorn ? SINKHORN_BACK : CHOICE_BACK + (runtime->balances_nothing ? 0 : BALANCE_BACK);
     }
     if (sinkhorn) {
-        return SINKHORN + SINKHORN_ROUND * runtime->sinkhorn_rounds + (runtime->fills_results ? SINKHORN_FILLS : 0) +
-               counts;
+        return SINKHORN + SINKHORN_ROUND * runtime->sinkhorn_rounds + (deterministic ? SINKHORN_FILLS : 0) + counts;
     }
-    return (runtime->fills_results ? SORTED_CHOICE : CHOICE) + (runtime->balances_nothing ? 0 : BALANCE) + counts;
+    return (deterministic ? SORTED_CHOICE : CHOICE) + (runtime->balances_nothing ? 0 : BALANCE) + counts;
 }
 
-int expert_launches_apart(const Target *target, const TrainPlan *plan, const Task *task, WayStep step) {
+static int launches(const Target *target, const TrainPlan *plan, const Task *task, WayStep step, bool deterministic) {
     const Dispatch dispatch = target_dispatch(target, plan);
-    const bool counted = dispatch == DISPATCH_ALLTOALL || dispatch == DISPATCH_ALLGATHER;
-    if (!target->runtime.routes_apart || !counted) {
+    if (!target->runtime.routes_apart || (dispatch != DISPATCH_ALLTOALL && dispatch != DISPATCH_ALLGATHER)) {
         return 0;
     }
     if (step == WAY_CHOOSE) {
-        return chosen(target, plan, task);
+        return chosen(target, plan, task, deterministic);
     }
     const Way *way = &(task->phase == PHASE_BACKWARD ? backward : forward)[dispatch][step];
-    return target->runtime.fills_results ? way->deterministic : way->free;
+    return deterministic ? way->deterministic : way->free;
+}
+
+int expert_launches_apart(const Target *target, const TrainPlan *plan, const Task *task, WayStep step) {
+    return launches(target, plan, task, step, target->runtime.fills_results);
+}
+
+int expert_launches_inside(const Target *target, const TrainPlan *plan, const Task *task, WayStep step) {
+    return expert_launches_apart(target, plan, task, step) - launches(target, plan, task, step, false);
 }

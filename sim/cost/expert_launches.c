@@ -154,6 +154,12 @@ static int kernels_of_engine(const Target *target, const TrainPlan *plan, const 
            padding(target, plan, step);
 }
 
+int expert_launches_in_operations(const Target *target, const TrainPlan *plan, const Task *task) {
+    const WayStep step = step_of(task);
+    const bool engine = target->expert_flavour == EXPERTS_PERMUTE_KERNELS && plan->fused == FUSED_FUSED;
+    return engine && step != WAY_NONE ? expert_launches_inside(target, plan, task, step) : 0;
+}
+
 int expert_launches_behind_counts(const Target *target, const TrainPlan *plan) {
     static const unsigned char behind[DISPATCH_COUNT] = {[DISPATCH_DEEPEP] = 1, [DISPATCH_HYBRIDEP] = HYBRID_EXCHANGE};
     const bool engine = target->expert_flavour == EXPERTS_PERMUTE_KERNELS && plan->fused == FUSED_FUSED;

@@ -19,3 +19,5 @@ typedef enum {
 
 // Of Megatron-core without its fused router and permutation (expert_apart.c); 0 = not counted there.
 int expert_launches_apart(const Target *target, const TrainPlan *plan, const Task *task, WayStep step);
+// Of these, what deterministic algorithms launch inside an operation.
+int expert_launches_inside(const Target *target, const TrainPlan *plan, const Task *task, WayStep step);

@@ -2,8 +2,8 @@
 
 #include "sim/frameworks/plan_rules.h"
 
-// torchao's products of experts take rows that a dispatcher has padded, which is swapped in with expert parallelism
-// alone (components/quantization/mxfp8.md of its one user here).
+// torchao's products of experts take rows that a dispatcher has padded, which its one user here swaps in with expert
+// parallelism alone.
 static const char *check_layers(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const bool grouped = target->fp8_flavour == FP8_TORCHAO && plan->fp8_recipe == FP8_MX;
     if (plan->precision != DTYPE_FP8 || target->fp8_flavour == FP8_TRANSFORMER_ENGINE) {

@@ -47,14 +47,16 @@ Test(megatron_ci, step_times_of_hosts_get_no_further_off_than_stated) {
 }
 
 // Of 113, the others run Muon.
-Test(megatron_ci_experts, peak_memory_with_experts_or_latent_attention_stays_within_the_stated_errors) {
+Test(megatron_ci_experts, rows_with_experts_or_latent_attention_stay_within_the_stated_errors) {
     const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "experts.csv", NULL}};
     Error error = {0};
     cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
     cr_expect_geq(accuracy.scored, 105, "%d of %d", accuracy.scored, accuracy.runs.count);
     cr_expect_leq(accuracy.memory.median_abs, 0.031, "median %.3f", accuracy.memory.median_abs);
     cr_expect_leq(accuracy.memory.p90_abs, 0.16, "90th percentile %.3f", accuracy.memory.p90_abs);
-    cr_expect_leq(accuracy.step.median_abs, 0.21, "step %.3f", accuracy.step.median_abs);
+    // 53.0 and 78.0 % before their router, order and modules were counted; the tail is of shared machines
+    cr_expect_leq(accuracy.step.median_abs, 0.14, "step %.3f", accuracy.step.median_abs);
+    cr_expect_leq(accuracy.step.p90_abs, 0.66, "step, 90th percentile %.3f", accuracy.step.p90_abs);
     cr_expect_eq(accuracy.oom.called_feasible, accuracy.oom.feasible_rows);
     arena_free(&arena);
 }
@@ -71,18 +73,5 @@ Test(megatron_ci_fsdp, peak_memory_is_predicted_within_5_percent) {
         cr_assert(accuracy_memory(&accuracy.cases[i], &kind, &measured, &predicted));
         cr_expect_float_eq(predicted / measured, 1, 0.05, "%s", accuracy.cases[i].row->id);
     }
-    arena_free(&arena);
-}
-
-// Rows of experts: 53.0 and 78.0 % before their router, order and modules were counted; the tail is of shared machines.
-Test(megatron_ci_experts, step_times_and_memory_get_no_further_off_than_stated) {
-    const AccuracyOptions options = {.runs_paths = (const char *const[]){FOLDER "experts.csv", NULL}};
-    Error error = {0};
-    cr_assert_eq(accuracy_run(&options, NULL, &arena, &accuracy, &error), STATUS_OK, "%s", error.message);
-    cr_expect_eq(accuracy.scored, 91, "%d", accuracy.scored);
-    cr_expect_leq(accuracy.step.median_abs, 0.14, "median %.3f", accuracy.step.median_abs);
-    cr_expect_leq(accuracy.step.p90_abs, 0.66, "90th percentile %.3f", accuracy.step.p90_abs);
-    cr_expect_leq(accuracy.memory.median_abs, 0.032, "median %.3f", accuracy.memory.median_abs);
-    cr_expect_leq(accuracy.memory.p90_abs, 0.13, "90th percentile %.3f", accuracy.memory.p90_abs);
     arena_free(&arena);
 }
