@@ -208,8 +208,8 @@ static const Label labels[] = {
     {.is = row_is_flagscale,
      .settings =
          SETTINGS(SET(gate_kept, true), SET(activation_apart, true), SET(repeats_keys, true), SET(halves_drop, true))},
-    {.holds = kept_scores_once, .settings = SETTINGS(SET(scores_undropped, true))},
     {.is = row_drops, .settings = SETTINGS(SET(halves_drop, true), SET(attention_drops, true))},
+    {.holds = kept_scores_once, .settings = SETTINGS(SET(scores_undropped, true), SET(attention_drops, false))},
     {.holds = dropped_of_adapters, .settings = SETTINGS(SET(adapters_drop, true))},
     // ATorch's FSDP shows parameters in bf16 (amp_native, auto/model_context.py at a73153087), adapters too, which
     // share a unit (wrap_trainable_outmost): peft's cast of their input to their dtype does nothing. Its layers are

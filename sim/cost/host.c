@@ -370,10 +370,13 @@ static double called_operations(const Target *target, const TrainPlan *plan, con
 
 // Idle time of the device at a stop is that of launches whatever the processor: gaps, counts read back and the exchange
 // behind them.
-double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
+static double host_pace(const Target *target, const Task *task) {
     const double pace = target->runtime.host_pace;
-    const bool paced = pace > 0 && task->kind != TASK_ALL_TO_ALL;
-    return target->runtime.host_s_per_op * (paced ? pace : 1) *
+    return pace > 0 && task->kind != TASK_ALL_TO_ALL ? pace : 1;
+}
+
+double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
+    return target->runtime.host_s_per_op * host_pace(target, task) *
            (called_operations(target, plan, task) + fill_operations(target, plan, task));
 }
 
@@ -383,7 +386,7 @@ double task_host_s(const Target *target, const TrainPlan *plan, const Task *task
 double task_gap_s(const Target *target, const TrainPlan *plan, const Task *task, double device_s) {
     const double host_s = target->runtime.host_s_per_op * issued_operations(target, plan, task);
     if (target->runtime.launches_wait) {
-        return host_s;
+        return host_pace(target, task) * host_s;
     }
     return host_s > 0 ? target->runtime.lost_lead * host_s * host_s / (host_s + device_s) : 0;
 }
