@@ -56,6 +56,10 @@ static void add_unnamed(PythonReader *python, ConfigNode *call, ConfigNode *item
     config_append(python->source->arena, list, item);
 }
 
+static const char *behind_sign(const char *at) {
+    return *at == '"' || *at == '\'' ? behind_string(at) : at + (*at != '\0');
+}
+
 // [a, b] and (a, b); name(a, key=b); {"key": a}.
 static Status read_items(PythonReader *python, int depth, ConfigNode *parent) {
     const bool dict = *python->at == '{';
@@ -92,20 +96,40 @@ static Status read_items(PythonReader *python, int depth, ConfigNode *parent) {
         if (*python->at == ',') {
             python->at++;
         } else if (*python->at != end) {
-            python_go_to(python, *python->at ? python->at + 1 : python->at);
+            python_go_to(python, behind_sign(python->at));
         }
     }
+}
+
+// "a" "b" is "ab"; NULL where it is more than such strings.
+static const char *joined_strings(const PythonReader *python, const char *from, const char *end) {
+    char *text = python_copied(python, from, (size_t)(end - from));
+    size_t length = 0;
+    while (from < end && (*from == '"' || *from == '\'')) {
+        const char *behind = behind_string(from);
+        if (behind > end || behind - from < 2 || behind[-1] != *from) {
+            return NULL;
+        }
+        const size_t own = (size_t)(behind - from) - 2;
+        memcpy(text + length, from + 1, own);
+        length += own;
+        from = behind + strspn(behind, " \t\r\n");
+    }
+    text[length] = '\0';
+    return from < end ? NULL : text;
 }
 
 static const char *plain_text(PythonReader *python, const char *from, const char *end) {
     while (end > from && isspace((unsigned char)end[-1])) {
         end--;
     }
-    const size_t length = (size_t)(end - from);
-    if (length >= 2 && (*from == '"' || *from == '\'') && behind_string(from) == end && end[-1] == *from) {
-        return python_copied(python, from + 1, length - 2);
+    if (*from == '"' || *from == '\'') {
+        const char *joined = joined_strings(python, from, end);
+        if (joined) {
+            return joined;
+        }
     }
-    const char *text = python_copied(python, from, length);
+    const char *text = python_copied(python, from, (size_t)(end - from));
     return strcmp(text, "None") == 0 ? "" : text;
 }
 
@@ -152,10 +176,13 @@ static bool goes_on(const PythonReader *python, int depth, const char *behind) {
 
 static const char *behind_expression(const PythonReader *python, int depth) {
     const char *end = behind_value(python->at);
-    while ((*end == '\n' || *end == '#') && goes_on(python, depth, end)) {
+    while (*end == '\n' || *end == '#') {
         PythonReader ahead = *python;
         ahead.at = end;
         python_skip_space(&ahead, depth > 0);
+        if (*ahead.at != '"' && *ahead.at != '\'' && dotted_length(ahead.at) == 0) {
+            break;
+        }
         end = behind_value(ahead.at);
     }
     return end;

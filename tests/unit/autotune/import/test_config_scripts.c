@@ -144,6 +144,17 @@ Test(config_scripts, a_recipe_is_what_it_sets) {
     check(cases, sizeof cases / sizeof cases[0], SYNTAX_PYTHON);
 }
 
+Test(config_scripts, strings_side_by_side_are_one) {
+    static const Case cases[] = {
+        {"cfg.m = name(a=\"x \"\n    'y', b=1)\n", "m.a", "x y", 1},
+        {"cfg.m = name(a=\"x \"\n    'y', b=1)\n", "m.b", "1", 2},
+        {"x = name(\"a \"  # c\n    \"b) \"\n    \"c\")\ncfg.b = 2\n", "b", "2", 4},
+        {"x = {\"k\": \"a \"\n    f\"b\", \"l\": 1}\ncfg.b = \"c\" \"d\"\n", "b", "cd", 3},
+        {"x = name(\"%s \"\n    % \"a\", [1][\"(\"])\ncfg.b = 2\n", "b", "2", 3},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_PYTHON);
+}
+
 Test(config_scripts, what_is_malformed_is_said_with_its_line) {
     static const struct {
         const char *text, *words;
