@@ -257,6 +257,12 @@ static Status take_return(Python *python, ConfigNode *root) {
     return take_arguments(python, root, "peft_config");
 }
 
+static Status read_from(Python *python, const char *at, ConfigNode **value) {
+    python->in.at = at;
+    python_skip_space(&python->in, false);
+    return python_read_value(&python->in, 0, value);
+}
+
 // Those that a model is loaded with: arguments = {...}, arguments["key"] = value, arguments.update(key=value).
 static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken) {
     static const char name[] = "arguments", update[] = "arguments.update", model[] = "model_arguments";
@@ -265,18 +271,12 @@ static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken
     if (is_call_of(at, update)) {
         return take_arguments(python, root, model);
     }
-    if (strncmp(at, "arguments[\"", strlen("arguments[\"")) == 0) {
-        const char *key = at + strlen("arguments[\""), *end = key + strcspn(key, "\"\n");
-        const char *path = arena_format(python->in.source->arena, "%s.%.*s", model, (int)(end - key), key);
-        const char *sign = end + strspn(end, "\"] ");
-        if (*sign == '=' && sign[1] != '=') {
-            ConfigNode *value = NULL;
-            const int line = python->in.line;
-            python->in.at = sign + 1;
-            python_skip_space(&python->in, false);
-            TRY(python_read_value(&python->in, 0, &value));
-            return put(python, root, path, value, line);
-        }
+    const char *key = NULL, *set = python_item_set(&python->in, name, &key);
+    if (set) {
+        ConfigNode *value = NULL;
+        const int line = python->in.line;
+        TRY(read_from(python, set, &value));
+        return put(python, root, arena_format(python->in.source->arena, "%s.%s", model, key), value, line);
     }
     const size_t length = strlen(name);
     *taken = dotted_length(at) == length && strncmp(at, name, length) == 0;
@@ -293,8 +293,7 @@ static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken
     return STATUS_OK;
 }
 
-// What the launcher would say, by the environment: os.environ.update(NAME="value"), os.environ["NAME"] = "value". Of
-// others' names nothing is read.
+// What the launcher would say, by the environment. Of others' names nothing is read.
 static Status put_environment(Python *python, ConfigNode *root, const ConfigNode *value, const char *name, int line) {
     static const char *const launchers[] = {"ACCELERATE_", "FSDP_"};
     for (size_t i = 0; name && i < sizeof launchers / sizeof launchers[0]; i++) {
@@ -305,29 +304,49 @@ static Status put_environment(Python *python, ConfigNode *root, const ConfigNode
     return STATUS_OK;
 }
 
-static Status take_environment(Python *python, ConfigNode *root, bool *taken) {
-    static const char update[] = "os.environ.update", set[] = "os.environ[\"";
-    const char *at = python->in.at;
+static Status put_variables(Python *python, ConfigNode *root, const ConfigNode *map) {
+    for (const ConfigNode *child = map->first; child; child = child->next) {
+        TRY(put_environment(python, root, child, child->key, child->line));
+    }
+    return STATUS_OK;
+}
+
+// Of update({"NAME": "value"}, NAME="value") and setdefault("NAME", "value").
+static Status put_call(Python *python, ConfigNode *root, bool defaults) {
+    ConfigNode *call = NULL;
     const int line = python->in.line;
-    ConfigNode *value = NULL;
-    *taken = is_call_of(at, update) || strncmp(at, set, strlen(set)) == 0;
-    if (is_call_of(at, update)) {
-        TRY(python_read_value(&python->in, 0, &value));
-        const ConfigNode *unnamed = config_child(value, "_args_");
-        const ConfigNode *given = unnamed && unnamed->first->kind == NODE_MAP ? unnamed->first : value;
-        for (const ConfigNode *child = given->first; child; child = child->next) {
-            TRY(put_environment(python, root, child, child->key, child->line));
+    TRY(python_read_value(&python->in, 0, &call));
+    const ConfigNode *unnamed = config_child(call, "_args_"), *first = unnamed ? unnamed->first : NULL;
+    if (!defaults) {
+        TRY(first && first->kind == NODE_MAP ? put_variables(python, root, first) : STATUS_OK);
+        return put_variables(python, root, call);
+    }
+    const ConfigNode *set = config_child(root, "environ");
+    const bool is_said = !first || first->kind != NODE_SCALAR || (set && config_child(set, first->text));
+    return is_said || !first->next ? STATUS_OK : put_environment(python, root, first->next, first->text, line);
+}
+
+// os.environ["NAME"] = "value", and what it is called with.
+static Status take_environment(Python *python, ConfigNode *root, bool *taken) {
+    static const struct {
+        const char *name, *update, *set_default;
+    } names[] = {{"os.environ", "os.environ.update", "os.environ.setdefault"},
+                 {"environ", "environ.update", "environ.setdefault"}};
+    *taken = true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *key = NULL, *at = python_item_set(&python->in, names[i].name, &key);
+        const bool defaults = is_call_of(python->in.at, names[i].set_default);
+        if (defaults || is_call_of(python->in.at, names[i].update)) {
+            return put_call(python, root, defaults);
         }
-    } else if (*taken) {
-        const char *name = at + strlen(set), *end = name + strcspn(name, "\"\n"), *sign = end + strspn(end, "\"] ");
-        *taken = *sign == '=' && sign[1] != '=';
-        if (*taken) {
-            python->in.at = sign + 1;
-            python_skip_space(&python->in, false);
-            TRY(python_read_value(&python->in, 0, &value));
-            return put_environment(python, root, value, python_copied(&python->in, name, (size_t)(end - name)), line);
+        if (at) {
+            ConfigNode *value = NULL;
+            const int line = python->in.line;
+            TRY(read_from(python, at, &value));
+            return put_environment(python, root, value, key, line);
         }
     }
+    *taken = false;
     return STATUS_OK;
 }
 

@@ -46,6 +46,22 @@ const char *python_item_text(const ConfigNode *item) {
     return item->kind == NODE_SCALAR ? item->text : "...";
 }
 
+const char *python_item_set(const PythonReader *python, const char *name, const char **key) {
+    const char *at = python->at + strlen(name);
+    if (strncmp(python->at, name, strlen(name)) != 0 || *at != '[') {
+        return NULL;
+    }
+    at += 1 + strspn(at + 1, " ");
+    const char *end = *at == '"' || *at == '\'' ? behind_string(at) : at;
+    const char *sign = end + strspn(end, " ");
+    if (end - at < 2 || end[-1] != *at || *sign != ']') {
+        return NULL;
+    }
+    sign += 1 + strspn(sign + 1, " ");
+    *key = python_copied(python, at + 1, (size_t)(end - at) - 2);
+    return *sign == '=' && sign[1] != '=' ? sign + 1 : NULL;
+}
+
 static void add_unnamed(PythonReader *python, ConfigNode *call, ConfigNode *item) {
     ConfigNode *list = config_child(call, "_args_");
     if (!list) {

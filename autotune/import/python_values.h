@@ -25,6 +25,9 @@ Status python_read_value(PythonReader *python, int depth, ConfigNode **value);  
 // The text of an item as it stands, of **name and name; "..." for what is no word.
 const char *python_item_text(const ConfigNode *item);
 
+// Where the value of name["key"] = value is, and its key; NULL where none stands there.
+const char *python_item_set(const PythonReader *python, const char *name, const char **key);
+
 const char *python_place(const PythonReader *python, const char *at);
 // What the file gave a name at that place; NULL.
 const ConfigNode *python_value_of(const PythonReader *python, const char *at, const char *name);

@@ -155,6 +155,23 @@ Test(config_scripts, strings_side_by_side_are_one) {
     check(cases, sizeof cases / sizeof cases[0], SYNTAX_PYTHON);
 }
 
+#define FSDP "ACCELERATE_USE_FSDP"
+
+Test(config_scripts, variables_that_a_script_sets_are_read_however_it_sets_them) {
+    static const Case cases[] = {
+        {"os.environ[\"" FSDP "\"] = \"true\"\n", "environ." FSDP, "true", 1},
+        {"os.environ['" FSDP "'] = 'true'\n", "environ." FSDP, "true", 1},
+        {"environ[ '" FSDP "' ]='true'\n", "environ." FSDP, "true", 1},
+        {"os.environ[\"" FSDP "\"] == \"true\"\n", "environ." FSDP, "(absent)", 0},
+        {"if a:\n    os.environ.setdefault('" FSDP "', \"true\")\n", "environ." FSDP, "true", 2},
+        {"os.environ['" FSDP "'] = 'false'\nos.environ.setdefault('" FSDP "', 'true')\n", "environ." FSDP, "false", 1},
+        {"environ.update({'" FSDP "': 'true'}, FSDP_VERSION='2')\n", "environ." FSDP, "true", 1},
+        {"environ.update({'" FSDP "': 'true'}, FSDP_VERSION='2')\n", "environ.FSDP_VERSION", "2", 1},
+        {"arguments['dtype'] = \"auto\"\n", "model_arguments.dtype", "auto", 1},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_PYTHON);
+}
+
 Test(config_scripts, what_is_malformed_is_said_with_its_line) {
     static const struct {
         const char *text, *words;
