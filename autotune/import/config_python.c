@@ -293,12 +293,26 @@ static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken
     return STATUS_OK;
 }
 
+// str(2) is 2; of another call, its name.
+static const ConfigNode *word_of(const Python *python, const ConfigNode *value) {
+    const ConfigNode *class = config_child(value, "_target_"), *unnamed = config_child(value, "_args_");
+    if (value->kind == NODE_SCALAR) {
+        return value;
+    }
+    if (class && strcmp(class->text, "str") == 0 && unnamed && unnamed->first->kind == NODE_SCALAR) {
+        return unnamed->first;
+    }
+    Arena *arena = python->in.source->arena;
+    return config_scalar(arena, NULL, class ? arena_format(arena, "%s(...)", class->text) : "...", value->line);
+}
+
 // What the launcher would say, by the environment. Of others' names nothing is read.
 static Status put_environment(Python *python, ConfigNode *root, const ConfigNode *value, const char *name, int line) {
     static const char *const launchers[] = {"ACCELERATE_", "FSDP_"};
     for (size_t i = 0; name && i < sizeof launchers / sizeof launchers[0]; i++) {
         if (strncmp(name, launchers[i], strlen(launchers[i])) == 0) {
-            return put(python, root, arena_format(python->in.source->arena, "environ.%s", name), value, line);
+            return put(python, root, arena_format(python->in.source->arena, "environ.%s", name), word_of(python, value),
+                       line);
         }
     }
     return STATUS_OK;

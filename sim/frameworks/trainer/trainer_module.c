@@ -60,9 +60,21 @@ static const char *key_of_variable(const char *name, Arena *arena) {
     return key;
 }
 
+// str_to_bool() of transformers takes these for on.
+static void refuse_unknown_switch(Import *import) {
+    static const char *const on[] = {"true", "1", "yes", "on", "t", "y"};
+    bool is_known = !import_is_on(import, switch_on);
+    for (size_t i = 0; i < sizeof on / sizeof on[0]; i++) {
+        is_known = is_known || import_same_word(import_at(import, switch_on)->text, on[i]);
+    }
+    IMPORT_REFUSE_IF(!is_known, import, switch_on, "%s is known when the script runs: put \"true\" or \"false\" there",
+                     import_at(import, switch_on)->text);
+}
+
 bool trainer_takes_environment(Import *import) {
     const ConfigNode *environment = import_at(import, "environ");
     import_known(import, (const char *const[]){"environ", NULL});
+    refuse_unknown_switch(import);
     if (!environment || !import_is_on(import, switch_on) || import_is_on(import, "fsdp")) {
         return false;
     }

@@ -225,6 +225,28 @@ Test(import_modules, sharding_that_the_script_asks_for_by_the_environment_is_tha
     arena_free(&arena);
 }
 
+Test(import_modules, a_variable_that_is_made_a_word_is_that_word) {
+    Arena arena = {0};
+    const Import import = read_in("os.environ[\"ACCELERATE_USE_FSDP\"] = str(True)\n"
+                                  "os.environ[\"FSDP_VERSION\"] = str(2)\nargs = TrainingArguments(\"out\")\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_eq(import.said.size[AXIS_DP_SHARD], 8);
+    arena_free(&arena);
+}
+
+Test(import_modules, sharding_that_only_the_running_script_knows_is_refused) {
+    static const char *const cases[] = {"str(x)", "os.getenv(\"F\")", "[\"a\"]"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const char *text = arena_format(
+            &arena, "os.environ[\"ACCELERATE_USE_FSDP\"] = %s\nargs = TrainingArguments(\"out\")\n", cases[i]);
+        const Import import = read_in(text, SYNTAX_PYTHON, 8, &arena);
+        cr_expect(import.refusal && strstr(import.refusal, "is known when the script runs"), "%s", text);
+        arena_free(&arena);
+    }
+}
+
 Test(import_modules, a_sequence_length_that_the_script_works_out_is_asked_for_by_its_option) {
     Arena arena = {0};
     const Import import = read_in("SEQUENCE_LENGTH = args.seq\n"
