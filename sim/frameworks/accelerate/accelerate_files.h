@@ -37,7 +37,8 @@ typedef struct MeshKey {
 Status mesh_keys_read(Import *import, const MeshKey *keys, size_t count, Error *error);  // the other axes are 1
 Status parallelism_config_read(Import *import, const char *path, Error *error);
 Status attention_read(Import *import, const char *path, Error *error);  // attn_implementation of from_pretrained
-Status accelerate_read_module(Import *import, Error *error);            // an Accelerator and what it is given
+void environment_name_unread(Import *import);  // variables of accelerate launch that a script sets in vain
+Status accelerate_read_module(Import *import, Error *error);  // an Accelerator and what it is given
 
 // ---- the launcher's file for either backend
 

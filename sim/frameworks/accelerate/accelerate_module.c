@@ -71,6 +71,47 @@ Status attention_read(Import *import, const char *path, Error *error) {
     return STATUS_OK;
 }
 
+// ---- the environment
+
+#define ENVIRONMENT "environ."
+static const char by_fsdp[] = "ACCELERATE_USE_FSDP", by_deepspeed[] = "ACCELERATE_USE_DEEPSPEED",
+                  by_precision[] = "ACCELERATE_MIXED_PRECISION";
+
+void environment_name_unread(Import *import) {
+    const ConfigNode *environment = import_at(import, "environ");
+    for (const ConfigNode *child = environment ? environment->first : NULL; child; child = child->next) {
+        const char *path = below(import, "environ", child->key);
+        if (strncmp(child->key, "ACCELERATE_", strlen("ACCELERATE_")) != 0 || strcmp(child->key, by_fsdp) == 0 ||
+            !import_is_on(import, path)) {
+            continue;
+        }
+        IMPORT_REFUSE_IF(strcmp(child->key, by_deepspeed) == 0, import, path,
+                         "this trains with DeepSpeed: give its JSON file to --from, with --world, --micro-batch, "
+                         "--grad-accum and --seq");
+        FIND_IF(strcmp(child->key, by_deepspeed) != 0, import, FINDING_UNMODELLED, path,
+                "%s of the environment is not read: say it by an argument", child->key);
+    }
+}
+
+// The Accelerator's own argument comes first.
+static void take_environment(Import *import) {
+    ConfigNode *environment = import_at(import, "environ");
+    ConfigNode *precision = environment ? config_child(environment, by_precision) : NULL;
+    IMPORT_REFUSE_IF(import_is_on(import, ENVIRONMENT "ACCELERATE_USE_FSDP") && !import_is_on(import, OF "fsdp_plugin"),
+                     import, ENVIRONMENT "ACCELERATE_USE_FSDP",
+                     "ranks that shard by ACCELERATE_USE_FSDP, without an fsdp_plugin, are not read: put a "
+                     "FullyShardedDataParallelPlugin there, or give the file of accelerate launch to --from");
+    if (precision) {
+        if (!import_has(import, OF "mixed_precision")) {
+            ConfigNode *copy = config_copy(precision, import->arena);
+            copy->key = "mixed_precision";
+            config_append(import->arena, import_at(import, "Accelerator"), copy);
+        }
+        python_forget(precision);
+    }
+    environment_name_unread(import);
+}
+
 // ---- values of Python
 
 // A member of an enumeration is its last word: ShardingStrategy.FULL_SHARD, torch.bfloat16.
@@ -342,6 +383,7 @@ Status accelerate_read_module(Import *import, Error *error) {
     import->flavour = "Accelerator, data-parallel replicas (DDP)";
     import->model_key = "MODEL";
     TRY(import_word(import, "MODEL", &import->model, error));
+    take_environment(import);
     TRY(read_batch(import, error));
     TRY(read_numbers(import, error));
     refuse_unread_objects(import);

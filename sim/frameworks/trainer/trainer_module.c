@@ -75,6 +75,7 @@ bool trainer_takes_environment(Import *import) {
     const ConfigNode *environment = import_at(import, "environ");
     import_known(import, (const char *const[]){"environ", NULL});
     refuse_unknown_switch(import);
+    environment_name_unread(import);
     if (!environment || !import_is_on(import, switch_on) || import_is_on(import, "fsdp")) {
         return false;
     }

@@ -247,6 +247,39 @@ Test(import_modules, sharding_that_only_the_running_script_knows_is_refused) {
     }
 }
 
+Test(import_modules, an_accelerator_that_shards_by_the_environment_is_refused) {
+    Arena arena = {0};
+    const Import import =
+        read_in("os.environ['ACCELERATE_USE_FSDP'] = 'true'\na = Accelerator(cpu=False)\n", SYNTAX_PYTHON, 8, &arena);
+    cr_expect(import.refusal_is_ours && strstr(import.refusal, "without an fsdp_plugin"), "%s", import.refusal);
+    arena_free(&arena);
+}
+
+Test(import_modules, an_accelerator_trains_in_the_numbers_of_the_environment) {
+    Arena arena = {0};
+    const Import import = read_in("os.environ['ACCELERATE_MIXED_PRECISION'] = 'bf16'\na = Accelerator(cpu=False)\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_eq(import.said.choice[PLAN_PRECISION], DTYPE_BF16);
+    arena_free(&arena);
+}
+
+Test(import_modules, what_the_environment_asks_for_and_is_not_read_is_named) {
+    Arena arena = {0};
+    const Import import = read_in("os.environ['ACCELERATE_MIXED_PRECISION'] = 'bf16'\na = TrainingArguments('out')\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect(finds(&import, FINDING_UNMODELLED, "ACCELERATE_MIXED_PRECISION of the environment is not read"));
+    arena_free(&arena);
+}
+
+Test(import_modules, deepspeed_that_the_environment_asks_for_is_refused) {
+    Arena arena = {0};
+    const Import import = read_in("os.environ['ACCELERATE_USE_DEEPSPEED'] = 'true'\na = TrainingArguments('out')\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect(import.refusal && strstr(import.refusal, "this trains with DeepSpeed"), "%s", import.refusal);
+    arena_free(&arena);
+}
+
 Test(import_modules, a_sequence_length_that_the_script_works_out_is_asked_for_by_its_option) {
     Arena arena = {0};
     const Import import = read_in("SEQUENCE_LENGTH = args.seq\n"
