@@ -222,6 +222,10 @@ static Status read_experts(Import *import, Error *error) {
     if (ep > 1) {
         said->choice[PLAN_DISPATCH] = type == DISPATCH_DEEPEP ? backend : type;
     }
+    if (ep > 1 && said->choice[PLAN_ZERO] == 0) {  // whole replicas, which lend their ranks
+        said->size[AXIS_DP_REPLICATE] = 1;
+        said->size[AXIS_DP_SHARD] = -1;
+    }
     if (experts > 0 && !bridge) {
         TRY(read_expert_kernels(import, error));
     }

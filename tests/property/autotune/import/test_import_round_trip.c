@@ -124,9 +124,12 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec 
     if (target->shard_needs_fsdp) {
         plan.zero = target_default_zero(target, &plan.mesh);
     }
-    if (plan.zero == 0) {  // replicas are replicas, however they are called
-        plan.mesh.size[AXIS_DP_REPLICATE] *= plan.mesh.size[AXIS_DP_SHARD];
-        plan.mesh.size[AXIS_DP_SHARD] = 1;
+    target_canonical(target, &plan);
+    if (plan.zero == 0) {  // replicas are replicas, however they are called; ep takes its ranks from dp_shard
+        const Axis one = plan.mesh.size[AXIS_EP] > 1 ? AXIS_DP_SHARD : AXIS_DP_REPLICATE;
+        const int replicas = plan.mesh.size[AXIS_DP_REPLICATE] * plan.mesh.size[AXIS_DP_SHARD];
+        plan.mesh.size[AXIS_DP_REPLICATE] = plan.mesh.size[AXIS_DP_SHARD] = 1;
+        plan.mesh.size[one] = replicas;
     }
     target_canonical(target, &plan);
     return plan;

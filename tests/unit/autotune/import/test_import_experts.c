@@ -47,6 +47,24 @@ Test(import_experts, ranks_that_multiply_the_mesh_are_read_as_lent_by_its_shards
     }
 }
 
+Test(import_experts, whole_replicas_of_megatron_lend_their_ranks_to_experts) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    ConfigNode *root = NULL;
+    const char *text = "torchrun pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+                       "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --num-experts 8 "
+                       "--expert-model-parallel-size 8 --global-batch-size 16\n";
+    cr_assert_eq(config_parse(text, "file", SYNTAX_SHELL, &arena, &root, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(import_tree(root, "file", "megatron", &arena, &import, &error), STATUS_OK, "%s", error.message);
+    ImportChoices given = import_nothing_said();
+    given.world = 16;
+    import_settle(&import, &given);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect(import.said.choice[PLAN_ZERO] == 0 && import.said.size[AXIS_DP_SHARD] == 16);
+    arena_free(&arena);
+}
+
 Test(import_experts, what_the_plugin_refuses_or_no_plan_holds_is_said) {
     static const struct {
         const char *words, *says;
