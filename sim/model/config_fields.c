@@ -74,6 +74,16 @@ void config_note(const Config *config, const char *sentence) {
     model->note = model->note ? arena_format(config->arena, "%s; %s", model->note, sentence) : sentence;
 }
 
+static Status read_yarn(const JsonReader *rope, YarnScaling *yarn, Error *error) {
+    static const double most = 1e9;
+    TRY(json_get_double_or(rope, "factor", 1, most, 1, &yarn->factor, error));
+    TRY(json_get_double_or(rope, "mscale", 0, most, 1, &yarn->mscale, error));
+    TRY(json_get_double_or(rope, "mscale_all_dim", 0, most, 0, &yarn->mscale_all, error));
+    TRY(json_get_double_or(rope, "original_max_position_embeddings", 0, most, 0, &yarn->original, error));
+    TRY(json_get_double_or(rope, "beta_fast", 0, most, 32, &yarn->fast, error));
+    return json_get_double_or(rope, "beta_slow", 0, most, 1, &yarn->slow, error);
+}
+
 // transformers' modeling_rope_utils.py: linear and llama3 are frequencies alone. dynamic does nothing within the
 // model's own length.
 static Status read_scaling(const Config *config, const char *key, Error *error) {
@@ -96,6 +106,9 @@ static Status read_scaling(const Config *config, const char *key, Error *error) 
         TRY(json_get_double(&rope, "low_freq_factor", 0, most, &scaling->low, error));
         TRY(json_get_double(&rope, "high_freq_factor", 0, most, &scaling->high, error));
         return json_get_double(&rope, "original_max_position_embeddings", 1, 1e9, &scaling->original, error);
+    }
+    if (strcmp(type, "yarn") == 0) {
+        TRY(read_yarn(&rope, &config->model->yarn, error));
     }
     if (strcmp(type, "default") != 0 && strcmp(type, "dynamic") != 0) {
         config_note(config, arena_format(config->arena,

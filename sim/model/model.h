@@ -48,6 +48,11 @@ typedef struct RopeScaling {
     double factor, low, high, original;
 } RopeScaling;
 
+// Of type yarn, which is not run: for files of frameworks that do. original 0: the model's own; factor 0: none.
+typedef struct YarnScaling {
+    double factor, mscale, mscale_all, original, fast, slow;
+} YarnScaling;
+
 // A row of layer_kinds.h. Dense: one feed-forward half; experts: a router and many, of which a token visits a
 // few.
 typedef enum { LAYER_DENSE, LAYER_EXPERTS, LAYER_KIND_COUNT } LayerKind;
@@ -109,6 +114,7 @@ typedef struct ModelSpec {
     double rope_theta;
     double rope_local;  // theta of sliding-window layers, which is not scaled; 0 = as the others
     RopeScaling rope_scaling;
+    YarnScaling yarn;
     int score_scalar;                 // scores are divided by its square root (gemma-3-27b); 0 = by that of head_dim
     double attention_cap, logit_cap;  // scores, and the head's, are cap tanh(x / cap) (gemma2); 0 = as they are
     double norm_eps;

@@ -247,6 +247,7 @@ static const ModelPreset presets[] = {
           .source = "deepseek-ai/DeepSeek-V2 config.json"),
     MODEL("deepseek-v3", NULL, SHAPE(61, 7168, 128, 128, 192, 18432), SIGMOID_EXPERTS(256, 8, 4, 2.5),
           RUNS(deepseek_v3_runs), DEEPSEEK_HEAD(1536), SIZES(129280, 163840, 1e4, 1e-6), FAMILY_DEEPSEEK_V3,
+          .yarn = {40, 1, 1, 4096, 32, 1},
           .note = TWO_KINDS "; its layer that predicts a second token (MTP) is left out, as "
                             "transformers leaves it out: --mtp 1 has it",
           .source = "deepseek-ai/DeepSeek-V3 config.json"),

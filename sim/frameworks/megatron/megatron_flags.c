@@ -19,6 +19,15 @@ static bool knows_experts(const ModelSpec *model) {
            (model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0));
 }
 
+// Latent attention stretches them by yarn or not at all, by yarn from 4096 with its own betas (MLATransformerConfig,
+// whose fields of those have no flags).
+static bool knows_positions(const ModelSpec *model) {
+    const YarnScaling *yarn = &model->yarn;
+    const double original = yarn->original > 0 ? yarn->original : model->max_seq;
+    return model->rope_scaling.factor == 0 &&
+           (yarn->factor == 0 || (original == 4096 && yarn->fast == 32 && yarn->slow == 1));
+}
+
 // Its words are the plan's, with another stroke: core_attn.
 void megatron_modules(const ConfigJob *job, const char *first, const char *next, FILE *out) {
     const unsigned modules = target_recompute_modules(job->target, job->plan);
@@ -57,6 +66,10 @@ static const char *megatron_refuse(const ConfigJob *job) {
     REFUSE_IF(job->arena, job->plan->loss == LOSS_IN_PLACE,
               "Megatron-LM stops at --cross-entropy-fusion-impl te since 2026-06 (its megatron/training/arguments.py): "
               "use --loss target, or --as megatron-bridge with --target megatron@bridge-0.6");
+    REFUSE_IF(job->arena, model->latent.kv_rank > 0 && !knows_positions(model),
+              "no flags of Megatron-LM stretch the positions of %s as its config.json does: use --as megatron-bridge "
+              "with --target megatron@bridge-0.6",
+              model->name);
     REFUSE_IF(job->arena, model->experts.count > 0 && !knows_experts(model),
               "flags of Megatron-LM for layers of experts like those of %s are not written yet: use --as "
               "megatron-bridge with --target megatron@bridge-0.6, whose recipe takes the model from its checkpoint",
@@ -123,7 +136,6 @@ static void write_experts(const ConfigJob *job, FILE *out) {
     }
 }
 
-// Latent attention stretches positions by yarn, as the model's config.json says: 40 times.
 static void write_attention(const ModelSpec *model, FILE *out) {
     const LatentAttention *latent = &model->latent;
     if (latent->kv_rank == 0) {
@@ -133,10 +145,15 @@ static void write_attention(const ModelSpec *model, FILE *out) {
     }
     fprintf(out,
             "    --num-attention-heads %d --kv-channels %d --multi-latent-attention --qk-layernorm\n"
-            "    --q-lora-rank %d --kv-lora-rank %d --qk-head-dim %d --qk-pos-emb-head-dim %d --v-head-dim %d\n"
-            "    --rotary-scaling-factor 40 --mscale 1.0 --mscale-all-dim 1.0\n",
+            "    --q-lora-rank %d --kv-lora-rank %d --qk-head-dim %d --qk-pos-emb-head-dim %d --v-head-dim %d\n",
             model->heads, model->head_dim - latent->rope, latent->q_rank, latent->kv_rank,
             model->head_dim - latent->rope, latent->rope, latent->value);
+    if (model->yarn.factor > 0) {
+        fprintf(out, "    --rotary-scaling-factor %g --mscale %g --mscale-all-dim %g\n", model->yarn.factor,
+                model->yarn.mscale, model->yarn.mscale_all);
+    } else {  // yarn is its default beside latent attention
+        fputs("    --rope-type rope\n", out);
+    }
 }
 
 static void write_model(const ConfigJob *job, FILE *out) {

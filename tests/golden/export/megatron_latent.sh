@@ -14,7 +14,7 @@ MODEL=(
     --num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432
     --num-attention-heads 128 --kv-channels 128 --multi-latent-attention --qk-layernorm
     --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128
-    --rotary-scaling-factor 40 --mscale 1.0 --mscale-all-dim 1.0
+    --rotary-scaling-factor 40 --mscale 1 --mscale-all-dim 1
     --max-position-embeddings 163840 --seq-length 4096
     --normalization RMSNorm --norm-epsilon 1e-06
     --position-embedding-type rope --rotary-base 10000

@@ -237,3 +237,44 @@ Test(export_files, megatron_is_told_where_layers_go_that_do_not_divide) {
         arena_free(&made.arena);
     }
 }
+
+static char *latent_with(const YarnScaling *yarn, const RopeScaling *scaling, Case *made, Error *error) {
+    TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = 1, .attention = ATTENTION_CUDNN);
+    case_fill(made, "deepseek-v3", "megatron", &plan);
+    made->request.model.yarn = *yarn;
+    made->request.model.rope_scaling = *scaling;
+    return exported("megatron", made, error);
+}
+
+Test(export_files, megatron_stretches_positions_as_the_models_config_says) {
+    static const struct {
+        YarnScaling yarn;
+        const char *words;
+    } cases[] = {{{8, 0.707, 0.5, 4096, 32, 1}, "    --rotary-scaling-factor 8 --mscale 0.707 --mscale-all-dim 0.5\n"},
+                 {{.factor = 0}, "    --rope-type rope\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Case made;
+        Error error = {0};
+        char *text = latent_with(&cases[i].yarn, &(RopeScaling){.factor = 0}, &made, &error);
+        cr_assert_not_null(text, "%s", error.message);
+        cr_expect(strstr(text, cases[i].words), "%s", text);
+        free(text);
+        arena_free(&made.arena);
+    }
+}
+
+Test(export_files, positions_that_megatron_cannot_stretch_are_refused) {
+    static const struct {
+        YarnScaling yarn;
+        RopeScaling scaling;
+    } cases[] = {{{.factor = 0}, {8, 1, 2, 0}},
+                 {{8, 1, 1, 8192, 32, 1}, {.factor = 0}},
+                 {{8, 1, 1, 4096, 64, 1}, {.factor = 0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Case made;
+        Error error = {0};
+        cr_expect_null(latent_with(&cases[i].yarn, &cases[i].scaling, &made, &error), "case %zu", i);
+        cr_expect(strstr(error.message, "stretch the positions"), "%s", error.message);
+        arena_free(&made.arena);
+    }
+}

@@ -104,6 +104,14 @@ Test(model_config, positions_that_are_not_run_are_said) {
     cr_expect(model.rope_scaling.factor == 0 && strstr(model.note, "type \"yarn\" is not applied"), "%s", model.note);
 }
 
+Test(model_config, yarn_is_kept_for_frameworks_that_have_it) {
+    cr_assert_eq(load("{" SMALL ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":8,\"mscale\":0.707,"
+                      "\"mscale_all_dim\":0.5,\"original_max_position_embeddings\":4096,\"beta_fast\":64}}"),
+                 STATUS_OK, "%s", error.message);
+    cr_expect(model.yarn.factor == 8 && model.yarn.mscale == 0.707 && model.yarn.mscale_all == 0.5 &&
+              model.yarn.original == 4096 && model.yarn.fast == 64 && model.yarn.slow == 1);
+}
+
 Test(model_config, tied_embeddings_are_read) {
     cr_assert_eq(load("{" SMALL ",\"tie_word_embeddings\":true}"), STATUS_OK, "%s", error.message);
     cr_assert(model.tied_embeddings);
