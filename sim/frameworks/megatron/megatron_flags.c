@@ -148,12 +148,15 @@ static void write_attention(const ModelSpec *model, FILE *out) {
             "    --q-lora-rank %d --kv-lora-rank %d --qk-head-dim %d --qk-pos-emb-head-dim %d --v-head-dim %d\n",
             model->heads, model->head_dim - latent->rope, latent->q_rank, latent->kv_rank,
             model->head_dim - latent->rope, latent->rope, latent->value);
-    if (model->yarn.factor > 0) {
-        fprintf(out, "    --rotary-scaling-factor %g --mscale %g --mscale-all-dim %g\n", model->yarn.factor,
-                model->yarn.mscale, model->yarn.mscale_all);
-    } else {  // yarn is its default beside latent attention
-        fputs("    --rope-type rope\n", out);
-    }
+    // Yarn that stretches nothing is plain rotation: beside --rope-type rope its fused kernel is refused
+    const YarnScaling none = {.factor = 1, .mscale = 1}, *yarn = model->yarn.factor > 0 ? &model->yarn : &none;
+    fprintf(out, "    --rotary-scaling-factor %g --mscale %g --mscale-all-dim %g\n", yarn->factor, yarn->mscale,
+            yarn->mscale_all);
+}
+
+// As llama3 does: the factor alone has a flag, 1, 4 and 8192 are its own (common/embeddings/rotary_pos_embedding.py).
+static bool is_llama3(const RopeScaling *scaling) {
+    return scaling->low == 1 && scaling->high == 4 && scaling->original == 8192;
 }
 
 static void write_model(const ConfigJob *job, FILE *out) {
@@ -171,6 +174,8 @@ static void write_model(const ConfigJob *job, FILE *out) {
             model->norm == NORM_RMS ? "RMSNorm" : "LayerNorm", model->norm_eps);
     if (model->position == POSITION_ROTARY) {
         fprintf(out, "    --position-embedding-type rope --rotary-base %.0f\n", model->rope_theta);
+        PRINT_IF(model->rope_scaling.factor > 0 && is_llama3(&model->rope_scaling), out,
+                 "    --use-rope-scaling --rope-scaling-factor %g\n", model->rope_scaling.factor);
     } else {
         fputs("    --position-embedding-type learned_absolute\n", out);
     }

@@ -251,7 +251,7 @@ Test(export_files, megatron_stretches_positions_as_the_models_config_says) {
         YarnScaling yarn;
         const char *words;
     } cases[] = {{{8, 0.707, 0.5, 4096, 32, 1}, "    --rotary-scaling-factor 8 --mscale 0.707 --mscale-all-dim 0.5\n"},
-                 {{.factor = 0}, "    --rope-type rope\n"}};
+                 {{.factor = 0}, "    --rotary-scaling-factor 1 --mscale 1 --mscale-all-dim 0\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Case made;
         Error error = {0};
@@ -277,4 +277,16 @@ Test(export_files, positions_that_megatron_cannot_stretch_are_refused) {
         cr_expect(strstr(error.message, "stretch the positions"), "%s", error.message);
         arena_free(&made.arena);
     }
+}
+
+Test(export_files, megatron_stretches_positions_of_llama_31_as_it_does) {
+    Case made;
+    Error error = {0};
+    const TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = 1, .attention = ATTENTION_CUDNN);
+    case_fill(&made, "llama-3.1-8b", "megatron", &plan);
+    char *text = exported("megatron", &made, &error);
+    cr_assert_not_null(text, "%s", error.message);
+    cr_expect(strstr(text, "    --use-rope-scaling --rope-scaling-factor 8\n"), "%s", text);
+    free(text);
+    arena_free(&made.arena);
 }
