@@ -268,20 +268,6 @@ bool row_has_local_layers(const RunRow *row) {
     return row_is_of_core(row) && row_cites(row, "/gpt3_mcore_tp") && !row_cites(row, "/gpt3_mcore_tp2_cp2_");
 }
 
-// --attention-backend: unfused in model_config.yaml; and under determinism on A100 in the `lts` environment of 2025,
-// whose Transformer Engine has no other (tests/accuracy/megatron_ci, RESULTS).
-static bool attends_apart(const RunRow *row) {
-    static const char *const unfused[] = {"_pp4_vp1/",         "_pp4_vp1_1node/",    "_pp4_vp1_dist_optimizer_",
-                                          "_pp4_vp1_tunable_", "_pp4_vp1_uneven_",   "_account_for_embedding_loss_",
-                                          "_te_tp2_pp2_mla",   "_modelopt_distill_", "_te_tp4_pp1_dist_optimizer_"};
-    const bool old = row_cites(row, "/golden_values_lts_dgxa100_") && !row_cites(row, "nondeterministic");
-    bool says = row_experts_attend_apart(row) || (row_is_of_core(row) && row->experts.count == 0 && old);
-    for (size_t i = 0; i < sizeof unfused / sizeof *unfused; i++) {
-        says = says || (row_is_of_core(row) && row_cites(row, unfused[i]));
-    }
-    return says;
-}
-
 // Traced graphs (graph_trainer, and the compiler toolkit before it) shard each parameter by a collective of its own,
 // copied in on the stream of the kernels, and wait for it where it stands (experiments/graph_trainer/simple_fsdp.py):
 // passes that join and move them are asked for (compile.passes, empty; a764c9815, fca8ab7be) until d98fa54b2 runs some
@@ -402,7 +388,7 @@ static bool runs_without_cudnn(const RunRow *row) {
 AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled) {
     return labelled != ATTENTION_CUDNN ? labelled
            : runs_without_cudnn(row)   ? ATTENTION_FLASH
-           : attends_apart(row)        ? ATTENTION_EAGER
+           : row_attends_apart(row)    ? ATTENTION_EAGER
                                        : ATTENTION_CUDNN;
 }
 

@@ -284,7 +284,7 @@ Test(run_labels, experts_of_megatrons_tests_are_one_by_one_where_they_are_not_gr
 Test(run_labels, rows_of_recipes_are_no_tests) {
     const RunRow recipe = {.source_locator = "NVIDIA-NeMo/Megatron-Bridge@4df695c43:docs/performance-summary.md L65",
                            .experts.count = 128};
-    cr_expect(!row_is_of_experts(&recipe) && !row_experts_attend_apart(&recipe) && !row_is_hybrid(&recipe));
+    cr_expect(!row_is_of_experts(&recipe) && !row_attends_apart(&recipe) && !row_is_hybrid(&recipe));
 }
 
 Test(run_labels, attention_of_tests_of_experts_is_unfused_where_they_ask_for_it) {
@@ -305,7 +305,7 @@ Test(run_labels, attention_of_tests_of_experts_is_unfused_where_they_ask_for_it)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const RunRow row = {.source_locator = arena_format(&arena, MEGATRON_TESTS "%s", cases[i].locator),
                             .experts.count = cases[i].experts};
-        cr_expect_eq(row_experts_attend_apart(&row), cases[i].apart, "%s", cases[i].locator);
+        cr_expect_eq(row_attends_apart(&row), cases[i].apart, "%s", cases[i].locator);
     }
 }
 
