@@ -7,6 +7,10 @@
 
 #include "sim/cost/compute.h"
 
+double bucket_parameters(const TargetRuntime *runtime, double ranks) {
+    return fmax(runtime->bucket_parameters, runtime->bucket_parameters_per_rank * ranks);
+}
+
 // Of gradients that are reduced after backward as one buffer, and of weights that come back as one.
 static double rank_parameters(const StepProgram *program) {
     double parameters = 0;
@@ -25,9 +29,7 @@ static double bucket_bytes(const Target *target, const StepProgram *program, con
     if (target->late_reduce && program->plan.zero == 1 && task->lane != LANE_REP) {
         return rank_parameters(program) * call->number_bytes;
     }
-    return fmax(target->runtime.bucket_parameters,
-                target->runtime.bucket_parameters_per_rank * (double)call->group->size) *
-           call->number_bytes;
+    return bucket_parameters(&target->runtime, call->group->size) * call->number_bytes;
 }
 
 // Of a reduction whose size the plan says, or of a unit whose parameters go one by one, here as long each; 0 = neither.

@@ -4,6 +4,9 @@
 
 #include "sim/cost/cost.h"
 
+// Parameters of one, of gradients reduced over that many ranks.
+double bucket_parameters(const TargetRuntime *runtime, double ranks);
+
 typedef struct BucketCall {
     CollectiveKind kind;
     const GroupPlacement *group;

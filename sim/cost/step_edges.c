@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "sim/cost/buckets.h"
 #include "sim/cost/cost.h"
 
 enum { NORMS = 2, QK_NORMS = 2, PROJECTIONS = 4, MLP = 2, ROUTER = 1, ADAPTER = 2 };
@@ -43,7 +44,7 @@ static double data_ranks(const TrainPlan *plan) {
 // Experts have buffers of their own.
 static double reduced_buckets(const TargetRuntime *runtime, const ModelSpec *model, const TrainPlan *plan) {
     const int *size = plan->mesh.size;
-    const double bucket = fmax(runtime->bucket_parameters, runtime->bucket_parameters_per_rank * data_ranks(plan));
+    const double bucket = bucket_parameters(runtime, data_ranks(plan));
     const double experts = (double)model_expert_parameters(model);
     const double others = (double)model_parameters(model) - experts;
     const double expert_ranks = (double)size[AXIS_EP] * plan_expert_tp(plan);

@@ -28,7 +28,11 @@ void collator_comment_write(const ConfigJob *job, FILE *out);  // what packs doc
 void accelerate_notes(const ConfigJob *job, FILE *out);
 void parallelism_config_write(const ConfigJob *job, FILE *out);  // its object of the mesh
 
-// ---- objects that a script makes
+// ---- a script: its environment, and the objects that it makes
+
+// Variables of accelerate launch that it sets itself: their map, and the one that asks for FSDP.
+#define ENVIRON "environ"
+#define BY_FSDP "ACCELERATE_USE_FSDP"
 
 typedef struct MeshKey {
     const char *path;
@@ -37,7 +41,9 @@ typedef struct MeshKey {
 Status mesh_keys_read(Import *import, const MeshKey *keys, size_t count, Error *error);  // the other axes are 1
 Status parallelism_config_read(Import *import, const char *path, Error *error);
 Status attention_read(Import *import, const char *path, Error *error);  // attn_implementation of from_pretrained
-void environment_name_unread(Import *import);  // variables of accelerate launch that a script sets in vain
+void environment_name_unread(Import *import);                           // variables that are set in vain
+// A mesh at path has ranks that shard, while no `sharder` of the script says that they do.
+void mesh_refuse_unasked(Import *import, const char *path, const char *sharder);
 Status accelerate_read_module(Import *import, Error *error);  // an Accelerator and what it is given
 
 // ---- the launcher's file for either backend

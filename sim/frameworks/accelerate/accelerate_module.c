@@ -73,15 +73,19 @@ Status attention_read(Import *import, const char *path, Error *error) {
 
 // ---- the environment
 
-#define ENVIRONMENT "environ."
-static const char by_fsdp[] = "ACCELERATE_USE_FSDP", by_deepspeed[] = "ACCELERATE_USE_DEEPSPEED",
-                  by_precision[] = "ACCELERATE_MIXED_PRECISION";
+static const char by_deepspeed[] = "ACCELERATE_USE_DEEPSPEED", by_precision[] = "ACCELERATE_MIXED_PRECISION";
+
+void mesh_refuse_unasked(Import *import, const char *path, const char *sharder) {
+    IMPORT_REFUSE_IF(import->said.size[AXIS_DP_SHARD] > 1, import, path,
+                     "ranks that shard without %s: what the environment asks of accelerate (" BY_FSDP ") is not read",
+                     sharder);
+}
 
 void environment_name_unread(Import *import) {
-    const ConfigNode *environment = import_at(import, "environ");
+    const ConfigNode *environment = import_at(import, ENVIRON);
     for (const ConfigNode *child = environment ? environment->first : NULL; child; child = child->next) {
-        const char *path = below(import, "environ", child->key);
-        if (strncmp(child->key, "ACCELERATE_", strlen("ACCELERATE_")) != 0 || strcmp(child->key, by_fsdp) == 0 ||
+        const char *path = below(import, ENVIRON, child->key);
+        if (strncmp(child->key, "ACCELERATE_", strlen("ACCELERATE_")) != 0 || strcmp(child->key, BY_FSDP) == 0 ||
             !import_is_on(import, path)) {
             continue;
         }
@@ -95,11 +99,11 @@ void environment_name_unread(Import *import) {
 
 // The Accelerator's own argument comes first.
 static void take_environment(Import *import) {
-    ConfigNode *environment = import_at(import, "environ");
+    static const char switch_on[] = ENVIRON "." BY_FSDP;
+    ConfigNode *environment = import_at(import, ENVIRON);
     ConfigNode *precision = environment ? config_child(environment, by_precision) : NULL;
-    IMPORT_REFUSE_IF(import_is_on(import, ENVIRONMENT "ACCELERATE_USE_FSDP") && !import_is_on(import, OF "fsdp_plugin"),
-                     import, ENVIRONMENT "ACCELERATE_USE_FSDP",
-                     "ranks that shard by ACCELERATE_USE_FSDP, without an fsdp_plugin, are not read: put a "
+    IMPORT_REFUSE_IF(import_is_on(import, switch_on) && !import_is_on(import, OF "fsdp_plugin"), import, switch_on,
+                     "ranks that shard by " BY_FSDP ", without an fsdp_plugin, are not read: put a "
                      "FullyShardedDataParallelPlugin there, or give the file of accelerate launch to --from");
     if (precision) {
         if (!import_has(import, OF "mixed_precision")) {
@@ -340,9 +344,9 @@ static Status read_sharding(Import *import, Error *error) {
         FIND_IF(import->successor, import, FINDING_REFUSED, mesh,
                 "ParallelismConfig is only compatible with FSDP version 2, or with no FSDP at all");
         TRY(parallelism_config_read(import, mesh, error));
-        IMPORT_REFUSE_IF(!shards && import->said.size[AXIS_DP_SHARD] > 1, import, mesh,
-                         "ranks that shard without an fsdp_plugin: what the environment asks of accelerate "
-                         "(ACCELERATE_USE_FSDP) is not read");
+        if (!shards) {
+            mesh_refuse_unasked(import, mesh, "an fsdp_plugin");
+        }
     }
     FIND_IF(!shards && !import_is_on(import, mesh), import, FINDING_ASSUMED, NULL,
             "no fsdp_plugin: every rank is a replica, unless the script's launcher shards; give the file of accelerate "

@@ -13,7 +13,7 @@ static void write_environment(const ConfigJob *job, FILE *out) {
     }
     fprintf(out,
             "os.environ.update(\n"
-            "    ACCELERATE_USE_FSDP=\"true\",\n"
+            "    " BY_FSDP "=\"true\",\n"
             "    FSDP_VERSION=\"2\",\n"
             "    FSDP_AUTO_WRAP_POLICY=\"TRANSFORMER_BASED_WRAP\",\n"
             "    FSDP_TRANSFORMER_CLS_TO_WRAP=\"%s\",\n"

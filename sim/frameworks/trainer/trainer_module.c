@@ -16,10 +16,9 @@
 // FSDP itself is asked for by fsdp.
 static Status read_mesh(Import *import, Error *error) {
     TRY(parallelism_config_read(import, "parallelism_config", error));
-    IMPORT_REFUSE_IF(import->said.choice[PLAN_ZERO] == 0 && import->said.size[AXIS_DP_SHARD] > 1, import,
-                     "parallelism_config.dp_shard_size",
-                     "ranks that shard without fsdp: what the environment asks of accelerate (ACCELERATE_USE_FSDP) is "
-                     "not read");
+    if (import->said.choice[PLAN_ZERO] == 0) {
+        mesh_refuse_unasked(import, "parallelism_config.dp_shard_size", "fsdp");
+    }
     return STATUS_OK;
 }
 
@@ -41,8 +40,7 @@ static Status read_shards(Import *import, Error *error) {
 
 // ---- FSDP by the environment
 
-#define ENVIRONMENT "environ."
-static const char switch_on[] = ENVIRONMENT "ACCELERATE_USE_FSDP", fsdp_variable[] = "FSDP_";
+static const char switch_on[] = ENVIRON "." BY_FSDP, fsdp_variable[] = "FSDP_";
 
 // The key of fsdp_config that says the same.
 static const char *key_of_variable(const char *name, Arena *arena) {
@@ -72,8 +70,8 @@ static void refuse_unknown_switch(Import *import) {
 }
 
 bool trainer_takes_environment(Import *import) {
-    const ConfigNode *environment = import_at(import, "environ");
-    import_known(import, (const char *const[]){"environ", NULL});
+    const ConfigNode *environment = import_at(import, ENVIRON);
+    import_known(import, (const char *const[]){ENVIRON, NULL});
     refuse_unknown_switch(import);
     environment_name_unread(import);
     if (!environment || !import_is_on(import, switch_on) || import_is_on(import, "fsdp")) {
@@ -103,10 +101,10 @@ void trainer_is_of_environment(Import *import) {
                                     .reshard = "FSDP_RESHARD_AFTER_FORWARD",
                                     .recompute = "FSDP_ACTIVATION_CHECKPOINTING",
                                     .rotate = "parallelism_config of your script",
-                                    .zero = "ACCELERATE_USE_FSDP",
+                                    .zero = BY_FSDP,
                                     .sync = "accelerator_config.gradient_accumulation_kwargs.sync_each_batch",
                                     .kernels = "torch_compile",
-                                    .overlap = "ACCELERATE_USE_FSDP",
+                                    .overlap = BY_FSDP,
                                     .loss = "use_liger_kernel"};
     import->keys = &keys;
     import->writes = "hf-trainer";
