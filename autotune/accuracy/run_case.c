@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "autotune/accuracy/label_rows.h"
 #include "autotune/accuracy/run_labels.h"
 #include "autotune/accuracy/run_model.h"
 #include "autotune/accuracy/run_target.h"
@@ -342,7 +343,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {
         const Target *there = target_on_cluster(run->request.target, &run->request.cluster, mapper->arena);
-        run->request.target = run_target_label(row, there, mapper->arena);
+        run->request.target = label_rows_apply(row, there, mapper->arena);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);

@@ -231,7 +231,7 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                             .keys = (double)task->cols,
                             .visible_share = visible_share(program, task),
                             .diagonal = task->ring_step == 0,
-                            .drops = program->target->attention_drops,
+                            .drops = program->target->attention_dropout == DROPOUT_SOME,
                             .backward = task->kind == TASK_ATTENTION_BACKWARD,
                             .softmax = program->target->fused_softmax ? FUSED_FUSED : program->plan.fused,
                             .reference = program->target->reference_attention,

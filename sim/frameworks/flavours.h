@@ -18,6 +18,9 @@ typedef enum { RECOMPUTE_ALL_ALIKE, RECOMPUTE_FIRST_N, RECOMPUTE_EVERY_FIRST, RE
 // OPS: everything but every second GEMM's output and attention's (per-op checkpointing).
 typedef enum { SELECTIVE_NONE, SELECTIVE_CORE, SELECTIVE_OPS } SelectiveFlavour;
 
+// UNSAID: separate operations keep what dropout needs, and kernels have none. NONE: those keep probabilities once.
+typedef enum { DROPOUT_UNSAID, DROPOUT_SOME, DROPOUT_NONE } DropoutUse;
+
 // When dp_replicate > 1 is refused while dp_shard = 1.
 typedef enum { REPLICATE_ANY, REPLICATE_NOT_BESIDE_TP, REPLICATE_NOT_BESIDE_TP_OR_CP } ReplicateRule;
 

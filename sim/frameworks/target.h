@@ -47,8 +47,8 @@ typedef struct Target {
     bool shard_copies;               // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch, shards_wait;  // issues all-gather(l-1) before backward(l); kernels wait for each gather
     bool root_unit;                       // embedding, final norm and head are one unit, gathered for the whole forward
-    bool adapters_cast, adapters_drop, halves_drop, attention_drops;  // to fp32; lora_dropout, hidden_, attention_
-    bool scores_undropped;     // attention_dropout 0: its separate operations keep probabilities once
+    bool adapters_cast, adapters_drop, halves_drop;  // to fp32; lora_dropout, hidden_dropout
+    DropoutUse attention_dropout;
     bool frozen_held;          // stage 3: what goes into a recomputed layer without trained weights of its own, and its
                                // gradient, live until backward ends
     bool root_kept;            // and kept until its gradient is copied out, not gathered again for backward

@@ -280,7 +280,9 @@ static OpRef eager_probabilities(Lowering *lowering) {
         return op_absent();
     }
     const int64_t scores = d->sequences * d->heads * d->local_seq * d->local_seq;
-    const int64_t each = lowering->plan->fused == FUSED_EAGER ? 6 : lowering->target->scores_undropped ? 2 : 5;
+    const int64_t each = lowering->plan->fused == FUSED_EAGER                  ? 6
+                         : lowering->target->attention_dropout == DROPOUT_NONE ? 2
+                                                                               : 5;
     const int64_t bytes = each * scores;
     return op_whole(lowering, lowering_tensor(lowering, "attention_probabilities", ROLE_ACTIVATION, DTYPE_FP8, bytes));
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "autotune/accuracy/run_case.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sizes.h"
 
@@ -50,6 +51,20 @@ RunFile run_file_of(Arena *arena, const char *text) {
     cr_assert_eq(run_file_read(path, arena, &file, &error), STATUS_OK, "%s", error.message);
     temp_dir_remove(folder);
     return file;
+}
+
+RunCase text_case(Arena *arena, const char *text) {
+    const RunFile file = run_file_of(arena, text);
+    RunCase run;
+    run_case_build(run_mapper_new(arena), &file.rows[0], &run);
+    return run;
+}
+
+RunCase line_case(Arena *arena, RunLine line, const char *columns, const char *values) {
+    const int header = (int)strlen(RUNS_HEADER) - 1;  // both end in a newline
+    const char *text = run_line(arena, line);
+    return text_case(arena, arena_format(arena, "%.*s,%s\n%.*s,%s\n", header, RUNS_HEADER, columns,
+                                         (int)strlen(text) - 1, text, values));
 }
 
 RunCase *scored_rows(Arena *arena, const ScoredRow *rows, int count) {

@@ -31,6 +31,12 @@ const char *run_text_file(Arena *arena, const char *folder, const char *name, co
 // Header and lines as a read file; fails the test with the reason.
 RunFile run_file_of(Arena *arena, const char *text);
 
+// The first row of the text as a case.
+RunCase text_case(Arena *arena, const char *text);
+
+// The same of a line that has further columns.
+RunCase line_case(Arena *arena, RunLine line, const char *columns, const char *values);
+
 // A predicted row: 4096 tokens per step, these times, plan number `plan`.
 typedef struct ScoredRow {
     double predicted_s, measured_s, mfu;

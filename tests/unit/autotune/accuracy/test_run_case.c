@@ -15,10 +15,7 @@ static void forget(void) {
 TestSuite(run_case, .fini = forget);
 
 static RunCase case_of(const char *line) {
-    const RunFile file = run_file_of(&arena, arena_format(&arena, "%s%s", RUNS_HEADER, line));
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
-    return run;
+    return text_case(&arena, arena_format(&arena, "%s%s", RUNS_HEADER, line));
 }
 
 static RunCase case_from(RunLine line) {
@@ -150,9 +147,7 @@ static RunCase case_located(const char *locator, int tp) {
     cr_assert_not_null(at);
     const char *text = arena_format(&arena, "source_locator,%s%s,%.*s,50257,%s", RUNS_HEADER, locator, (int)(at - line),
                                     line, at + strlen(",128256,"));
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    const RunCase run = text_case(&arena, text);
     cr_assert_null(run.skipped, "%s", run.skipped);
     return run;
 }
@@ -210,13 +205,7 @@ Test(run_case, what_this_version_cannot_predict_says_why) {
 
 // The expert columns after those of RUNS_HEADER, on a row of a mixture of 16 experts.
 static RunCase case_with_experts(const char *columns, const char *values) {
-    const char *header = arena_format(&arena, "%.*s,%s\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER, columns);
-    const char *line = run_line(&arena, (RunLine){.step_time_s = 1});
-    const RunFile file =
-        run_file_of(&arena, arena_format(&arena, "%s%.*s,%s\n", header, (int)strlen(line) - 1, line, values));
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
-    return run;
+    return line_case(&arena, (RunLine){.step_time_s = 1}, columns, values);
 }
 
 Test(run_case, products_of_experts_are_one_launch_where_transformer_engine_has_that) {
@@ -225,13 +214,9 @@ Test(run_case, products_of_experts_are_one_launch_where_transformer_engine_has_t
         bool at_once;
     } cases[] = {{"2026-05-14", false}, {"2026-06-12", true}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *columns =
-            arena_format(&arena, "%.*s,experts,topk,moe_ffn,date\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER);
-        const char *line = run_line(&arena, (RunLine){.target = "megatron", .step_time_s = 1});
-        const RunFile file = run_file_of(
-            &arena, arena_format(&arena, "%s%.*s,16,4,2048,%s\n", columns, (int)strlen(line) - 1, line, cases[i].date));
-        RunCase run;
-        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        const char *values = arena_format(&arena, "16,4,2048,%s", cases[i].date);
+        const RunCase run =
+            line_case(&arena, (RunLine){.target = "megatron", .step_time_s = 1}, "experts,topk,moe_ffn,date", values);
         cr_expect_eq(run.request.target->experts_at_once, cases[i].at_once, "%s", cases[i].date);
     }
 }
@@ -247,14 +232,9 @@ Test(run_case, experts_of_torchtitan_are_those_of_its_code_of_the_date_and_of_wh
                  {"2026-04-10", "torch.compile", false, true, false},
                  {"2026-06-13", "grouped_mm", false, false, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *columns = arena_format(&arena, "%.*s,experts,topk,moe_ffn,date,compiled_or_fused\n",
-                                           (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER);
-        const char *line = run_line(&arena, (RunLine){.target = "torchtitan", .step_time_s = 1});
-        const RunFile file =
-            run_file_of(&arena, arena_format(&arena, "%s%.*s,16,4,2048,%s,%s\n", columns, (int)strlen(line) - 1, line,
-                                             cases[i].date, cases[i].compiled));
-        RunCase run;
-        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        const char *values = arena_format(&arena, "16,4,2048,%s,%s", cases[i].date, cases[i].compiled);
+        const RunCase run = line_case(&arena, (RunLine){.target = "torchtitan", .step_time_s = 1},
+                                      "experts,topk,moe_ffn,date,compiled_or_fused", values);
         const Target *target = run.request.target;
         cr_expect_eq(target->sums_by_product, cases[i].by_product, "%s", cases[i].date);
         cr_expect_eq(target->routes_eagerly, cases[i].eagerly, "%s", cases[i].compiled);
@@ -265,13 +245,8 @@ Test(run_case, experts_of_torchtitan_are_those_of_its_code_of_the_date_and_of_wh
 Test(run_case, attention_is_in_fp8_where_the_row_says_so) {
     static const char *const said[] = {"", "fp8"};
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-        const char *columns =
-            arena_format(&arena, "%.*s,attention_precision\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER);
-        const char *line = run_line(&arena, (RunLine){.target = "megatron", .step_time_s = 1});
-        const RunFile file =
-            run_file_of(&arena, arena_format(&arena, "%s%.*s,%s\n", columns, (int)strlen(line) - 1, line, said[i]));
-        RunCase run;
-        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        const RunCase run =
+            line_case(&arena, (RunLine){.target = "megatron", .step_time_s = 1}, "attention_precision", said[i]);
         cr_expect_eq(run.request.target->fp8_attention, said[i][0] != '\0', "\"%s\"", said[i]);
     }
 }
@@ -303,9 +278,7 @@ Test(run_case, kernels_that_name_no_compiler_were_not_compiled) {
         const char *header = arena_format(&arena, "id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,"
                                                   "micro_batch,recompute,compiled_or_fused,step_time_s\n");
         const char *line = arena_format(&arena, "a,llama-3-8b,dgx-h100,torchtitan,1,8,1,1,4096,1,full,%s,1\n", said[i]);
-        const RunFile file = run_file_of(&arena, arena_format(&arena, "%s%s", header, line));
-        RunCase run;
-        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        const RunCase run = text_case(&arena, arena_format(&arena, "%s%s", header, line));
         cr_assert_null(run.skipped, "%s", run.skipped);
         cr_expect_eq(run.plan.fused, i == 0 ? FUSED_EAGER : FUSED_COMPILED, "%s", said[i]);
     }
@@ -328,9 +301,7 @@ Test(run_case, experts_that_this_version_cannot_predict_say_why) {
 }
 
 static TrainPlan plan_of(const char *text) {
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    const RunCase run = text_case(&arena, text);
     cr_assert_null(run.skipped, "%s", run.skipped);
     return run.plan;
 }
@@ -384,9 +355,7 @@ static bool may_keep_experts_in_fp8(const char *recipe, int ep) {
                                     "a,2026-02-01,m,32,4096,32,11008,32000,16,4,2048,dgx-b200,megatron,"
                                     "1,8,1,1,%d,4096,1,1,fp8,%s\n",
                                     ep, recipe);
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    const RunCase run = text_case(&arena, text);
     cr_assert_null(run.skipped, "%s", run.skipped);
     cr_expect_not(run.plan.fp8_parameters);
     return run.may_keep_fp8;
@@ -438,9 +407,7 @@ Test(run_case, adapters_of_fms_acceleration_drop_elements_of_their_input) {
                          "id,source_locator,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
                          "cp,tp,seq_len,micro_batch\na,%s,m,32,4096,32,8192,32000,dgx-b200,accelerate,1,8,1,1,4096,1\n",
                          locators[i]);
-        const RunFile file = run_file_of(&arena, text);
-        RunCase run;
-        run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+        const RunCase run = text_case(&arena, text);
         cr_expect_eq(run.request.target->adapters_drop, i == 0);
         cr_expect_eq(run.request.target->activation_apart, i == 0);
     }
@@ -454,8 +421,7 @@ static const RunCase *case_with(const char *cluster, const char *columns, const 
                                     "seq_len,micro_batch,zero,%s\n"
                                     "a,m,32,4096,32,11008,32000,%s,megatron@core,1,8,1,1,4096,1,1,%s,%s\n",
                                     columns, cluster, first, second);
-    const RunFile file = run_file_of(&arena, text);
-    run_case_build(run_mapper_new(&arena), &file.rows[0], run);
+    *run = text_case(&arena, text);
     cr_assert_null(run->skipped, "%s", run->skipped);
     return run;
 }
@@ -539,9 +505,8 @@ static const RunCase *case_of_flagperf(const char *folder, int tp) {
         "a,FlagOpen/FlagPerf@1b5a03039:training/nvidia/%s/README.md,2023-11-14,Aquila2-7B,32,4096,32,11008,100008,"
         "hgx-a800,megatron,1,1,1,%d,1,2048,8,9,eager,1\n",
         folder, tp);
-    const RunFile file = run_file_of(&arena, text);
     RunCase *run = ARENA_NEW(&arena, RunCase);
-    run_case_build(run_mapper_new(&arena), &file.rows[0], run);
+    *run = text_case(&arena, text);
     return run;
 }
 
@@ -571,12 +536,10 @@ Test(run_case, collectives_of_old_pytorch_keep_what_they_touched_while_the_host_
 }
 
 Test(run_case, a_world_that_contradicts_the_mesh_is_skipped) {
-    const RunFile file =
-        run_file_of(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"
-                            "seq_len,micro_batch\n"
-                            "a,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,16,4096,1\n");
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    const RunCase run =
+        text_case(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"
+                          "seq_len,micro_batch\n"
+                          "a,m,32,4096,32,11008,32000,dgx-h100,accelerate,1,8,1,1,16,4096,1\n");
     cr_assert_str_eq(run.skipped, "the mesh has 8 ranks, the column world says 16");
 }
 

@@ -19,14 +19,9 @@ TestSuite(run_labels, .fini = forget);
 
 // A row of `cluster` with more columns.
 static RunCase case_with(const char *cluster, const char *target, const char *names, const char *values) {
-    const char *columns = arena_format(&arena, "%.*s,%s\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER, names);
     const char *zero = strcmp(target, "megatron") == 0 ? "1" : NULL;
-    const char *line =
-        run_line(&arena, (RunLine){.cluster = cluster, .target = target, .zero = zero, .step_time_s = 1});
-    const RunFile file =
-        run_file_of(&arena, arena_format(&arena, "%s%.*s,%s\n", columns, (int)strlen(line) - 1, line, values));
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    const RunCase run = line_case(
+        &arena, (RunLine){.cluster = cluster, .target = target, .zero = zero, .step_time_s = 1}, names, values);
     cr_assert_null(run.skipped, "%s", run.skipped);
     return run;
 }
@@ -147,8 +142,7 @@ static const RunCase *case_of_plain(const char *model, const char *locator) {
                                     "cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,zero\n"
                                     "a,%s,%s,,4,4096,32,32,16384,256000,gelu,dgx-h100,megatron,1,8,1,1,4096,1,1\n",
                                     locator, model);
-    const RunFile file = run_file_of(&arena, text);
-    run_case_build(run_mapper_new(&arena), &file.rows[0], run);
+    *run = text_case(&arena, text);
     cr_assert_null(run->skipped, "%s", run->skipped);
     return run;
 }

@@ -18,15 +18,11 @@ static const char test_locator[] = "NVIDIA/Megatron-LM@d98e8a64d:tests/functiona
 
 // Of Megatron without a version, on 8 ranks.
 static RunCase case_of(const char *columns, const char *values) {
-    const char *text = arena_format(&arena,
-                                    "id,date,model,layers,hidden,heads,ffn,vocab,mlp,cluster,target,dp_replicate,"
-                                    "dp_shard,cp,tp,seq_len,micro_batch,%s\n"
-                                    "a,2026-08,m,8,512,8,2048,50304,gelu,dgx-h100,megatron,1,8,1,1,1024,1,%s\n",
-                                    columns, values);
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
-    return run;
+    return text_case(&arena, arena_format(&arena,
+                                          "id,date,model,layers,hidden,heads,ffn,vocab,mlp,cluster,target,dp_replicate,"
+                                          "dp_shard,cp,tp,seq_len,micro_batch,%s\n"
+                                          "a,2026-08,m,8,512,8,2048,50304,gelu,dgx-h100,megatron,1,8,1,1,1024,1,%s\n",
+                                          columns, values));
 }
 
 static const char *version_of(const char *columns, const char *values) {
@@ -57,9 +53,7 @@ Test(run_target, a_row_of_its_own_code_that_shards_all_it_has_is_of_a_version_th
 Test(run_target, a_version_that_the_row_names_is_taken_whatever_it_lacks) {
     const char *text = "id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,zero\n"
                        "a,llama-3-8b,dgx-h100,megatron@core,1,8,1,1,1024,1,3\n";
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
+    const RunCase run = text_case(&arena, text);
     cr_assert_not_null(run.skipped);
     cr_expect_not_null(strstr(run.skipped, "zero=3 does not exist"), "%s", run.skipped);
 }
@@ -98,8 +92,12 @@ Test(run_target, heads_that_no_column_says_are_those_of_the_test_that_is_cited) 
     }
 }
 
+static DropoutUse dropout_of(const char *column) {
+    return case_of("attention_dropout", column).request.target->attention_dropout;
+}
+
 Test(run_target, attention_that_drops_no_scores_is_said_by_a_column) {
-    cr_expect(case_of("attention_dropout", "0").request.target->scores_undropped);
-    cr_expect_not(case_of("attention_dropout", "0.1").request.target->scores_undropped);
-    cr_expect_not(case_of("attention_dropout", "").request.target->scores_undropped);
+    cr_expect_eq(dropout_of("0"), DROPOUT_NONE);
+    cr_expect_eq(dropout_of("0.1"), DROPOUT_UNSAID);
+    cr_expect_eq(dropout_of(""), DROPOUT_UNSAID);
 }

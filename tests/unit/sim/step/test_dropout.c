@@ -50,7 +50,7 @@ Test(dropout, ranks_that_share_tokens_keep_the_masks_of_theirs) {
     cr_expect_eq(bytes_of(&program, "attention_mask"), (double)LAYERS * TOKENS / 2 * HIDDEN);
 }
 
-static double scores_bytes(bool undropped) {
+static double scores_bytes(DropoutUse dropout) {
     const StepProgram base = lowered(
         &arena, (LoweredRequest){
                     .model = "llama-3-8b", .target = "megatron", .mesh = "dp_shard=8", .seq = TOKENS, .bf16 = true});
@@ -59,7 +59,7 @@ static double scores_bytes(bool undropped) {
     StepProgram program;
     Error error = {0};
     plan.attention = ATTENTION_EAGER;
-    target.scores_undropped = undropped;
+    target.attention_dropout = dropout;
     cr_assert_eq(step_lower(&base.model, &plan, &target, &arena, &program, &error), STATUS_OK, "%s", error.message);
     return bytes_of(&program, "attention_probabilities");
 }
@@ -68,8 +68,8 @@ static double scores_bytes(bool undropped) {
 Test(dropout, scores_of_which_none_is_dropped_are_kept_once) {
     enum { HEADS = 32 };
     const double scores = (double)HEADS * TOKENS * TOKENS * LAYERS;
-    cr_expect_eq(scores_bytes(false), 5 * scores);
-    cr_expect_eq(scores_bytes(true), 2 * scores);
+    cr_expect_eq(scores_bytes(DROPOUT_UNSAID), 5 * scores);
+    cr_expect_eq(scores_bytes(DROPOUT_NONE), 2 * scores);
 }
 
 Test(dropout, recomputed_layers_make_their_masks_again) {

@@ -1,0 +1,190 @@
+// Labels: rows that set what the code of a run did otherwise, as a version sets what a release does. What one must know
+// of a run to say so is in run_labels.c and run_tests.c.
+
+#include "autotune/accuracy/label_rows.h"
+
+#include <string.h>
+
+#include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_tests.h"
+#include "sim/frameworks/framework.h"
+
+// CUDA graphs of a framework are older than the version that was read for its switch, and a run that had them of a
+// pipeline had the memory.
+static bool captured_before_its_switch(const RunRow *row, const Target *target) {
+    int count = 0;
+    bool has = false;
+    const Target *rows = target_table(&count);
+    for (int i = 0; i < count; i++) {
+        has = has || (rows[i].graph_switch && strcmp(rows[i].name, target->name) == 0);
+    }
+    return row_graphs(row) >= CUDA_GRAPHS_ON && has && !target->own_graphs && strchr(row->target, '@') == NULL;
+}
+
+// Megatron pads the vocabulary that it trains; vTrain's model of it does not, and its head takes 4.7 times as long
+// where tp does not split it, as products with an odd number of columns do.
+static bool computed_unpadded(const RunRow *row, const Target *target) {
+    return row_is_computed(row) && row->mesh[AXIS_TP] <= 1 && target->vocab_multiple > 0;
+}
+
+// Transformer Engine runs the experts' GEMMs as one launch since its PR 3119 of that month, on request
+// (NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM); containers since 26.06 run as if NVIDIA's recipes did so.
+static const char one_launch_since[] = "2026-06";
+
+static bool launched_experts_at_once(const RunRow *row, const Target *target) {
+    return target->expert_flavour == EXPERTS_PERMUTE_KERNELS && row->experts.count > 0 && !row_is_of_experts(row) &&
+           strcmp(row->date, one_launch_since) >= 0;
+}
+
+// Experts by date of the target that weighs their results in fp32 (its e1f7f318a, 8bc267dea and 5242bdf71), and its
+// traced graphs: with Inductor all of a step is compiled, without nothing, FlexAttention either, which its models
+// with experts have (fca8ab7be: aot_eager, no passes).
+static const char product_since[] = "2025-11-21", product_until[] = "2026-04-06", eager_until[] = "2026-04-14";
+
+static bool says(const RunRow *row, const char *words) {
+    return row->compiled_or_fused && strstr(row->compiled_or_fused, words);
+}
+
+static bool routes_apart(const RunRow *row, const Target *target) {
+    return row->experts.count > 0 && target->routes_eagerly;
+}
+
+static bool summed_by_index(const RunRow *row, const Target *target) {
+    const bool by_product = strcmp(row->date, product_since) >= 0 && strcmp(row->date, product_until) < 0;
+    return routes_apart(row, target) && target->sums_by_product && !by_product;
+}
+
+static bool compiled_routing(const RunRow *row, const Target *target) {
+    return routes_apart(row, target) && (strcmp(row->date, eager_until) >= 0 || says(row, "full inductor"));
+}
+
+static bool traced_attention(const RunRow *row, const Target *target) {
+    const char *said = row->compiled_or_fused;
+    return routes_apart(row, target) && !compiled_routing(row, target) && said && strncmp(said, "graph", 5) == 0;
+}
+
+// Nanotron's sweep has two tables. Runs with values that the later one (banner.html) has among the failed are those
+// whose plan was run again and failed: the values are of the code before, which slept between looks for a message. They
+// are the runs with stages that are cited from the other table.
+static bool slept_on_one_node(const RunRow *row, const Target *target) {
+    return row_cites(row, "benchmarks_interactive.html") && row->usable == 1 && target->runtime.message_sleep_s > 0;
+}
+
+// DeepSpeed's pipeline runs ATorch's layers with a single stage as well (ds_3d_parallel_optimization.py).
+static bool recomputed_as_stage(const RunRow *row, const Target *target) {
+    return row_cites(row, "dlrover@") && target->stages_recompute_whole;
+}
+
+static bool dropped_no_scores(const RunRow *row, const Target *target) {
+    (void)target;
+    return strcmp(row->attention_dropout, "0") == 0;
+}
+
+static bool dropped_of_adapters(const RunRow *row, const Target *target) {
+    (void)target;
+    return row->lora_dropout > 0;
+}
+
+static bool exchanged_adapters(const RunRow *row, const Target *target) {
+    (void)target;
+    return row->lora_a2a == 1;
+}
+
+static bool launched_one_by_one(const RunRow *row, const Target *target) {
+    (void)target;
+    return row->launch_blocking == 1;
+}
+
+static void take_workspaces(const RunRow *row, TargetRuntime *runtime) {
+    runtime->blas_workspace_bytes = row_workspace_bytes(row);
+}
+
+// One mark: a part of the citation, a predicate of the row, or one of row and target.
+typedef struct Label {
+    const char *cites;
+    bool (*is)(const RunRow *row);
+    bool (*holds)(const RunRow *row, const Target *target);
+    const TargetSetting *settings;                            // NULL: none
+    void (*take)(const RunRow *row, TargetRuntime *runtime);  // what is a number of the row; NULL: nothing
+} Label;
+
+// Each is looked at with what those before it have set.
+static const Label labels[] = {
+    {.holds = captured_before_its_switch,
+     .settings = SETTINGS(SET(graph_switch, true), SET(graph_parts, true), SET_TEXT(graphs_note, NULL))},
+    {.holds = computed_unpadded, .settings = SETTINGS(SET(vocab_multiple, 0))},
+    {.holds = row_is_fp8_recipe, .settings = SETTINGS(SET(runtime.gathers_fp8, true))},
+    {.is = row_is_of_experts, .take = take_experts_of_test},
+    {.holds = launched_experts_at_once, .settings = SETTINGS(SET(experts_at_once, true))},
+    {.holds = summed_by_index, .settings = SETTINGS(SET(sums_by_product, false))},
+    {.holds = traced_attention, .settings = SETTINGS(SET(reference_attention, true))},
+    {.holds = compiled_routing, .settings = SETTINGS(SET(routes_eagerly, false))},
+    {.is = row_is_plain_trace,
+     .settings = SETTINGS(SET(shards_wait, true), SET(backward_prefetch, false), SET(serial_stages, 1u << 3))},
+    {.is = row_attends_in_fp8, .settings = SETTINGS(SET(fp8_attention, true))},
+    {.is = row_has_fp8_head, .settings = SETTINGS(SET(fp8_head, true))},
+    {.holds = slept_on_one_node, .settings = SETTINGS(SET(runtime.stalls_from_nodes, 1))},
+    // its scenarios.yaml drops a tenth of adapters' inputs (lora_dropout: 0.1 in each, at every commit); its fused
+    // kernels are of norms, rotary positions and the loss; of the MLP where that has adapters, which none has
+    {.cites = "fms-acceleration@", .settings = SETTINGS(SET(adapters_drop, true), SET(activation_apart, true))},
+    {.is = row_skips_upcast, .settings = SETTINGS(SET(upcasts_norms, false))},
+    // What PaddleNLP runs otherwise than Megatron: every projection reduces its own input gradient, and kernels wait
+    // (ColumnParallelLinear of Paddle's mp_layers.py, mp_async_allreduce off), over a split vocabulary; silu and
+    // product apart (llama/modeling.py of 2023). Its sharding stage 2 reduces gradients in the weights' dtype in every
+    // backward, kernels wait again, and what another rank updates is freed (group_sharded_stage2.py; trainer.py: no
+    // no_sync).
+    {.cites = "PaddleNLP@",
+     .settings = SETTINGS(SET(tp_apart, true), SET(tp_splits_head, true), SET(tp_splits_embedding, true),
+                          SET(tp_reduce_overlaps, false), SET(activation_apart, true), SET(gate_kept, true),
+                          SET(recompute_whole, true),  // RecomputeFunction.backward (fleet/recompute/recompute.py)
+                          SET(max_zero, 2), SET(deferred_reduce, false), SET(gradient_buffer, false),
+                          SET(serial_stages, 1u << 2), SET(half_sums, true), SET(reduce_dtype_bf16, DTYPE_BF16))},
+    {.is = row_keeps_script_defaults, .take = take_script_defaults},
+    {.is = row_gathers_on_demand, .settings = SETTINGS(SET(runtime.gathers_beside_forward, false))},
+    {.is = row_squares_apart, .settings = SETTINGS(SET(activation_apart, true))},
+    // its swiglu is F.silu(x[0]) * x[1], keys and values are repeated for each query, and TorchScript keeps a mask of
+    // dropout of 0 too (model/transformer.py; PyTorch 2.1, symbolic_script.cpp)
+    {.is = row_is_flagscale,
+     .settings =
+         SETTINGS(SET(gate_kept, true), SET(activation_apart, true), SET(repeats_keys, true), SET(halves_drop, true))},
+    {.is = row_drops, .settings = SETTINGS(SET(halves_drop, true), SET(attention_dropout, DROPOUT_SOME))},
+    {.holds = dropped_no_scores, .settings = SETTINGS(SET(attention_dropout, DROPOUT_NONE))},
+    {.holds = dropped_of_adapters, .settings = SETTINGS(SET(adapters_drop, true))},
+    // ATorch's FSDP shows parameters in bf16 (amp_native, auto/model_context.py at a73153087), adapters too, which
+    // share a unit (wrap_trainable_outmost): peft's cast of their input to their dtype does nothing. Its layers are
+    // transformers' own (LlamaAttentionFA)
+    {.cites = "dlrover@", .settings = SETTINGS(SET(adapters_cast, false), SET(runtime.strided_rotary, true))},
+    {.holds = recomputed_as_stage, .settings = SETTINGS(SET(recompute_whole, true))},
+    {.is = row_pads_rows, .settings = SETTINGS(SET(runtime.pads_rows, true))},
+    {.holds = exchanged_adapters, .settings = SETTINGS(SET(adapters_exchange, true))},
+    {.holds = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
+    // pretrain_gpt.py, whose tests say nothing else
+    {.is = row_is_of_core, .settings = SETTINGS(SET(runtime.checks_loss, true))},
+    {.is = row_has_local_layers,
+     .settings = SETTINGS(SET(runtime.torch_linears, true), SET(runtime.engine_workspace_bytes, 0))},
+    // who sets workspaces wants determinism: cuBLAS asks for them, and of Megatron-LM's tests those with
+    // --deterministic-mode have them, no other (tests/accuracy/megatron_ci, RESULTS)
+    {.is = row_sets_workspaces, .settings = SETTINGS(SET(runtime.fills_results, true)), .take = take_workspaces},
+};
+
+static bool is_labelled(const Label *label, const RunRow *row, const Target *target) {
+    return label->cites ? row_cites(row, label->cites) : label->is ? label->is(row) : label->holds(row, target);
+}
+
+const Target *label_rows_apply(const RunRow *row, const Target *target, Arena *arena) {
+    Target *own = ARENA_NEW(arena, Target);
+    *own = *target;
+    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++) {
+        const Label *label = &labels[i];
+        if (!is_labelled(label, row, own)) {
+            continue;
+        }
+        if (label->settings) {
+            target_set(own, label->settings);
+        }
+        if (label->take) {
+            label->take(row, &own->runtime);
+        }
+    }
+    return own;
+}
