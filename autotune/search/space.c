@@ -278,6 +278,12 @@ static int accumulation(const TuneRequest *request, int64_t data_ranks, int micr
     return request->global_batch % unit == 0 ? (int)(request->global_batch / unit) : 0;
 }
 
+// One step where no number of them makes the batch.
+static int some_accumulation(const TuneRequest *request, const Mesh *mesh, int micro_batch) {
+    const int steps = accumulation(request, mesh_group_size(mesh, AXES_BATCH), micro_batch);
+    return steps > 0 ? steps : 1;
+}
+
 // Which layers are recomputed is open only where it is open whether any are.
 bool space_fits(const TuneRequest *request, PlanFieldId id) {
     if (id == PLAN_ETP) {
@@ -361,9 +367,7 @@ static bool is_hopeless(const TuneRequest *request, const Mesh *mesh, Arena *are
         plan.zero = 1;  // with which the fewest shapes are rejected
         target_canonical(request->target, &plan);
     }
-    const int64_t data_ranks = mesh_group_size(mesh, AXES_BATCH);
-    plan.grad_accum = accumulation(request, data_ranks, plan.micro_batch);
-    plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
+    plan.grad_accum = some_accumulation(request, mesh, plan.micro_batch);
     return mesh_has_stages(mesh) && search_takes(request, SHORTCUT_STAGES) &&
            prune(request, &plan, NULL, arena, &reason) != NULL;
 }
@@ -467,19 +471,50 @@ static void add_shape(SpaceBuilder *builder, int shape) {
     if ((size_t)builder->space->candidate_count == first) {  // a rule will say why, of what was asked
         lenient_plan(request, &builder->space->meshes[shape], &plan);
         plan.mesh.order = orders[0];
-        plan.grad_accum = hopeless ? accumulation(request, data_ranks, lowest) : 1;
-        plan.grad_accum = plan.grad_accum > 0 ? plan.grad_accum : 1;
+        plan.grad_accum = hopeless ? some_accumulation(request, &plan.mesh, lowest) : 1;
         add_candidate(builder, shape, &plan, first);
     }
+}
+
+static bool is_legal(const TuneRequest *request, const Mesh *mesh, Arena *arena) {
+    TrainPlan plan;
+    const char *reason = NULL;
+    lenient_plan(request, mesh, &plan);
+    plan.grad_accum = some_accumulation(request, mesh, plan.micro_batch);
+    target_check(request->target, &request->model, &plan, arena, &reason);
+    return !reason;
+}
+
+// Where nothing is sharded, ranks of dp_shard are replicas: of meshes that differ in what those are called, the one
+// with the most replicas is listed.
+static bool has_twin(const TuneRequest *request, const Mesh *mesh, Arena *arena) {
+    const int shards = mesh->size[AXIS_DP_SHARD];
+    if (request->asked[PLAN_ZERO] != 0 || shards == 1 || !is_legal(request, mesh, arena)) {
+        return false;
+    }
+    for (int fewer = 1; fewer < shards; fewer++) {
+        Mesh twin = *mesh;
+        twin.size[AXIS_DP_SHARD] = fewer;
+        twin.size[AXIS_DP_REPLICATE] *= shards / fewer;
+        if (shards % fewer == 0 && is_legal(request, &twin, arena)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void space_meshes(const TuneRequest *request, Arena *arena, Space *space) {
     *space = (Space){0};
     const AxisMask without = request->model.experts.count == 0 ? AXIS_BIT(AXIS_EP) : 0;
     const AxisMask axes = (AXES_FIRST | request->target->axes) & ~without;
-    space->mesh_count = mesh_enumerate(request->world, axes, NULL, 0);
-    space->meshes = ARENA_ARRAY(arena, Mesh, space->mesh_count);
-    mesh_enumerate(request->world, axes, space->meshes, space->mesh_count);
+    const int count = mesh_enumerate(request->world, axes, NULL, 0);
+    space->meshes = ARENA_ARRAY(arena, Mesh, count);
+    mesh_enumerate(request->world, axes, space->meshes, count);
+    for (int shape = 0; shape < count; shape++) {
+        if (!has_twin(request, &space->meshes[shape], arena)) {
+            space->meshes[space->mesh_count++] = space->meshes[shape];
+        }
+    }
 }
 
 // Of the axes that are no data ranks at most one is another, twice or half as long.

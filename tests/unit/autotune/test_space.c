@@ -221,6 +221,38 @@ Test(space, an_asked_stage_is_that_of_shapes_without_a_choice_too) {
     }
 }
 
+// Meshes of a target at stage 0, of which some have ranks that shard.
+static int meshes_at_stage_0(const char *model, const char *target, int *sharding) {
+    request = request_for(&arena, 8, model, "dgx-h100", target);
+    request.asked[PLAN_ZERO] = 0;
+    space_meshes(&request, &arena, &space);
+    *sharding = 0;
+    for (int i = 0; i < space.mesh_count; i++) {
+        *sharding += space.meshes[i].size[AXIS_DP_SHARD] > 1;
+    }
+    return space.mesh_count;
+}
+
+// 8 = 2^3 ranks over replicas and tp, and over cp and stages where the target has them.
+Test(space, ranks_that_shard_nothing_are_replicas) {
+    int sharding = 0;
+    cr_expect_eq(meshes_at_stage_0("llama-3.2-1b", "megatron", &sharding), 20);
+    cr_expect_eq(sharding, 0);
+}
+
+// Ranks of experts are not taken from replicas.
+Test(space, ranks_that_shard_nothing_are_listed_where_replicas_would_be_refused) {
+    int sharding = 0;
+    meshes_at_stage_0("qwen3-30b-a3b", "megatron", &sharding);
+    cr_expect_gt(sharding, 0);
+}
+
+Test(space, meshes_that_the_stage_forbids_are_listed_for_the_reason) {
+    int sharding = 0;
+    meshes_at_stage_0("llama-3.2-1b", "torchtitan", &sharding);
+    cr_expect_gt(sharding, 0);
+}
+
 // How many candidates of pipelines split backward.
 static int splitting(int64_t batch) {
     int count = 0;
