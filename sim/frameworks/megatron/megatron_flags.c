@@ -2,6 +2,7 @@
 // what the other sizes leave; replicas of sharded groups are instances of its distributed optimizer. Stage 3 is its own
 // FSDP, which asserts its checkpoints' format and that CUDA_DEVICE_MAX_CONNECTIONS is not 1.
 
+#include <math.h>
 #include <string.h>
 
 #include "sim/frameworks/megatron/megatron_files.h"
@@ -19,13 +20,30 @@ static bool knows_experts(const ModelSpec *model) {
            (model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0));
 }
 
+// As llama3 does: the factor alone has a flag, 1, 4 and 8192 are its own (common/embeddings/rotary_pos_embedding.py).
+static bool is_llama3(const RopeScaling *scaling) {
+    return scaling->low == 1 && scaling->high == 4 && scaling->original == 8192;
+}
+
+// All pairs alike, by a whole factor: --rotary-seq-len-interpolation-factor is an int.
+static bool is_linear(const RopeScaling *scaling) {
+    return scaling->original == 0 && scaling->factor == floor(scaling->factor);
+}
+
+static double yarn_original(const ModelSpec *model) {
+    return model->yarn.original > 0 ? model->yarn.original : model->max_seq;
+}
+
 // Latent attention stretches them by yarn or not at all, by yarn from 4096 with its own betas (MLATransformerConfig,
 // whose fields of those have no flags).
 static bool knows_positions(const ModelSpec *model) {
+    const RopeScaling *scaling = &model->rope_scaling;
     const YarnScaling *yarn = &model->yarn;
-    const double original = yarn->original > 0 ? yarn->original : model->max_seq;
-    return model->rope_scaling.factor == 0 &&
-           (yarn->factor == 0 || (original == 4096 && yarn->fast == 32 && yarn->slow == 1));
+    if (model->latent.kv_rank == 0) {
+        return scaling->factor == 0 || is_llama3(scaling) || is_linear(scaling);
+    }
+    return scaling->factor == 0 &&
+           (yarn->factor == 0 || (yarn_original(model) == 4096 && yarn->fast == 32 && yarn->slow == 1));
 }
 
 // Its words are the plan's, with another stroke: core_attn.
@@ -66,9 +84,12 @@ static const char *megatron_refuse(const ConfigJob *job) {
     REFUSE_IF(job->arena, job->plan->loss == LOSS_IN_PLACE,
               "Megatron-LM stops at --cross-entropy-fusion-impl te since 2026-06 (its megatron/training/arguments.py): "
               "use --loss target, or --as megatron-bridge with --target megatron@bridge-0.6");
-    REFUSE_IF(job->arena, model->latent.kv_rank > 0 && !knows_positions(model),
+    REFUSE_IF(job->arena, !knows_positions(model),
               "no flags of Megatron-LM stretch the positions of %s as its config.json does: use --as megatron-bridge "
               "with --target megatron@bridge-0.6",
+              model->name);
+    REFUSE_IF(job->arena, model->latent.kv_rank == 0 && model->yarn.factor > 0 && job->plan->mtp > 0,
+              "Megatron-LM stops at --mtp-num-layers with the positions of %s, which are yarn's: use --mtp 0",
               model->name);
     REFUSE_IF(job->arena, model->experts.count > 0 && !knows_experts(model),
               "flags of Megatron-LM for layers of experts like those of %s are not written yet: use --as "
@@ -154,9 +175,32 @@ static void write_attention(const ModelSpec *model, FILE *out) {
             yarn->mscale_all);
 }
 
-// As llama3 does: the factor alone has a flag, 1, 4 and 8192 are its own (common/embeddings/rotary_pos_embedding.py).
-static bool is_llama3(const RopeScaling *scaling) {
-    return scaling->low == 1 && scaling->high == 4 && scaling->original == 8192;
+// pretrain_gpt.py of 2026-08 takes 8 whatever the factor's flag says (argument_utils.py, gpt_config_from_args).
+static void write_llama3(double factor, FILE *out) {
+    static const double own = 8;
+    fprintf(out, "    --use-rope-scaling --rope-scaling-factor %g%s\n", factor,
+            factor == own ? "" : "  # which pretrain_gpt.py of 2026-08 leaves at 8");
+}
+
+static void write_positions(const ModelSpec *model, FILE *out) {
+    const RopeScaling *scaling = &model->rope_scaling;
+    const YarnScaling *yarn = &model->yarn;
+    if (model->position != POSITION_ROTARY) {
+        fputs("    --position-embedding-type learned_absolute\n", out);
+        return;
+    }
+    const bool by_yarn = yarn->factor > 0 && model->latent.kv_rank == 0;
+    fprintf(out, "    --position-embedding-type %s --rotary-base %.0f\n", by_yarn ? "yarn" : "rope", model->rope_theta);
+    if (by_yarn) {
+        fprintf(out,
+                "    --rotary-scaling-factor %g --yarn-original-max-position-embeddings %.0f\n"
+                "    --yarn-beta-fast %g --yarn-beta-slow %g --mscale %g --mscale-all-dim %g\n",
+                yarn->factor, yarn_original(model), yarn->fast, yarn->slow, yarn->mscale, yarn->mscale_all);
+    } else if (scaling->factor > 0 && is_llama3(scaling)) {
+        write_llama3(scaling->factor, out);
+    } else if (scaling->factor > 0) {
+        fprintf(out, "    --rotary-seq-len-interpolation-factor %g\n", scaling->factor);
+    }
 }
 
 static void write_model(const ConfigJob *job, FILE *out) {
@@ -172,13 +216,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
             "    --normalization %s --norm-epsilon %g\n",
             job->plan->seq > model->max_seq ? job->plan->seq : model->max_seq, job->plan->seq,
             model->norm == NORM_RMS ? "RMSNorm" : "LayerNorm", model->norm_eps);
-    if (model->position == POSITION_ROTARY) {
-        fprintf(out, "    --position-embedding-type rope --rotary-base %.0f\n", model->rope_theta);
-        PRINT_IF(model->rope_scaling.factor > 0 && is_llama3(&model->rope_scaling), out,
-                 "    --use-rope-scaling --rope-scaling-factor %g\n", model->rope_scaling.factor);
-    } else {
-        fputs("    --position-embedding-type learned_absolute\n", out);
-    }
+    write_positions(model, out);
     // The plan has no dropout, Megatron's default is 0.1
     fprintf(out, "    --attention-dropout 0 --hidden-dropout 0%s\n",
             job->plan->loss == LOSS_ONE_COPY ? "" : " --cross-entropy-loss-fusion");
@@ -193,12 +231,17 @@ static void write_model(const ConfigJob *job, FILE *out) {
     fputs(")\n", out);
 }
 
+// Else gradients are scaled by a pass of their own first, which no plan's time has. Its FSDP has none (fsdp/
+// param_and_grad_buffer.py, gradient_reduce_div_fusion), and with this flag averages experts' over too few ranks.
+static const char averages[] = "    --ddp-average-in-collective\n";
+
 static void write_sharding(const ConfigJob *job, FILE *out) {
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
     const bool overlaps = target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON;
     if (job->plan->zero == 0) {
         fputs(overlaps && mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "",
               out);
+        fputs(averages, out);
         return;
     }
     const char *reduced = job->plan->reduce_dtype == REDUCE_DTYPE_BF16 ? " --grad-reduce-in-bf16" : "";
@@ -212,6 +255,7 @@ static void write_sharding(const ConfigJob *job, FILE *out) {
                 overlaps ? " --overlap-grad-reduce --overlap-param-gather" : "", reduced);
     }
     PRINT_IF(replicate > 1, out, "    --num-distributed-optimizer-instances %d\n", replicate);
+    fputs(job->plan->zero == 3 ? "" : averages, out);
 }
 
 static void write_parallelism(const ConfigJob *job, FILE *out) {
@@ -240,13 +284,15 @@ static void write_parallelism(const ConfigJob *job, FILE *out) {
     fputs(")\n", out);
 }
 
-// Causal kernels read no mask (megatron_read_batch.c has what it takes).
+// Causal kernels read no mask (megatron_read_batch.c has what it takes). The host waits for each look for NaN, at each
+// loss and each bucket of gradients, and so does no recipe of Megatron-Bridge that is measured.
 static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out,
             "TRAINING=(\n"
             "    --micro-batch-size %d --global-batch-size %lld --train-iters 100  # and your learning rate\n"
-            "    --attention-backend %s --no-create-attention-mask-in-dataloader\n",
+            "    --attention-backend %s --no-create-attention-mask-in-dataloader\n"
+            "    --no-check-for-nan-in-loss-and-grad  # as predicted: with a look the host waits for each loss\n",
             plan->micro_batch, (long long)plan_global_batch(plan),
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
     PRINT_IF(plan->precision != DTYPE_FP32, out, "    --%s\n", plan->precision == DTYPE_FP16 ? "fp16" : "bf16");
@@ -268,7 +314,7 @@ static void write_training(const ConfigJob *job, FILE *out) {
         fputs("    --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16\n", out);
     }
     if (target_cuda_graphs(job->target, plan)) {  // which need Transformer Engine's generators and no look at losses
-        fputs("    --cuda-graph-impl full_iteration --te-rng-tracker --no-check-for-nan-in-loss-and-grad\n", out);
+        fputs("    --cuda-graph-impl full_iteration --te-rng-tracker\n", out);
     } else if (plan_graphed_parts(plan)) {
         fputs("    --cuda-graph-impl transformer_engine --te-rng-tracker", out);
         megatron_graphed(plan, " --cuda-graph-modules %s", " %s", out);

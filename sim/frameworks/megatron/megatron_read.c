@@ -399,6 +399,9 @@ static Status read_graphs(Import *import, Error *error) {
     }
     const bool whole = strcmp(how, "full_iteration") == 0;
     const GraphUse use = whole ? CUDA_GRAPHS_ON : graphed(import, before ? M_GRAPHED_BEFORE : M_GRAPHED);
+    static const char unchecked[] = "--no-check-for-nan-in-loss-and-grad";
+    FIND_IF(whole && !megatron_is_bridge(import) && !import_is_on(import, unchecked), import, FINDING_REFUSED,
+            unchecked, "%s should be set with --cuda-graph-impl=full_iteration for training.", unchecked);
     import->said.choice[PLAN_CUDA_GRAPHS] = (int)use;
     import->target = megatron_is_bridge(import) ? import->target : "megatron@0.19";
     return STATUS_OK;

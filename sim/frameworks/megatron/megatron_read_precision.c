@@ -25,6 +25,21 @@ static Status read_reduction(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// What scripts leave on and recipes of Bridge do not, in no plan's time (distributed/param_and_grad_buffer.py,
+// start_grad_sync; pretrain_gpt.py, loss_func). Its FSDP scales as it reduces, a loss per token is scaled at the end,
+// fp16 looks by its scale.
+static void find_left_on(Import *import, bool fp16) {
+    static const char averages[] = "--ddp-average-in-collective", unchecked[] = "--no-check-for-nan-in-loss-and-grad";
+    const bool divides = import->said.choice[PLAN_ZERO] < 2 && !import_is_on(import, "--calculate-per-token-loss");
+    FIND_IF(
+        divides && !import_is_on(import, averages), import, FINDING_UNMODELLED, averages,
+        "without it gradients are divided by a pass of their own before they are reduced: your run needs more time");
+    FIND_IF(!import_is_on(import, unchecked) && (!fp16 || import_has(import, "--loss-scale")), import,
+            FINDING_UNMODELLED, unchecked,
+            "without it losses and gradients are looked through for NaN, and the host waits for each look: your run "
+            "needs more time");
+}
+
 static Status read_flags(Import *import, Error *error) {
     ImportChoices *said = &import->said;
     int bf16 = 0, fp16 = 0, gathers = 0, gathers_four = 0, recipe = FP8_DELAYED;
@@ -52,6 +67,7 @@ static Status read_flags(Import *import, Error *error) {
     } else if (fp8) {
         take_fp8(said, recipe, gathers);
     }
+    find_left_on(import, fp16);
     return read_reduction(import, error);
 }
 

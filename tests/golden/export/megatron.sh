@@ -28,10 +28,12 @@ PARALLELISM=(
     --cp-comm-type p2p
     --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
     --num-distributed-optimizer-instances 2
+    --ddp-average-in-collective
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 128 --train-iters 100  # and your learning rate
     --attention-backend fused --no-create-attention-mask-in-dataloader
+    --no-check-for-nan-in-loss-and-grad  # as predicted: with a look the host waits for each loss
     --bf16
     --recompute-granularity selective --recompute-modules core_attn
 )

@@ -26,10 +26,12 @@ PARALLELISM=(
     --tensor-model-parallel-size 1 --context-parallel-size 8 --pipeline-model-parallel-size 1
     --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 4 2
     --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
+    --ddp-average-in-collective
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 4 --train-iters 100  # and your learning rate
     --attention-backend fused --no-create-attention-mask-in-dataloader
+    --no-check-for-nan-in-loss-and-grad  # as predicted: with a look the host waits for each loss
     --bf16
     --recompute-granularity full --recompute-method uniform --recompute-num-layers 1
 )

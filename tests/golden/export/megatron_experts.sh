@@ -30,10 +30,12 @@ PARALLELISM=(
     --expert-model-parallel-size 8 --expert-tensor-parallel-size 1 --overlap-moe-expert-parallel-comm
     --num-layers-per-virtual-pipeline-stage 1
     --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
+    --ddp-average-in-collective
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 256 --train-iters 100  # and your learning rate
     --attention-backend fused --no-create-attention-mask-in-dataloader
+    --no-check-for-nan-in-loss-and-grad  # as predicted: with a look the host waits for each loss
     --bf16
 )
 DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer --tokenizer-model "$TOKENIZER_MODEL")

@@ -32,6 +32,7 @@ PARALLELISM=(
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 128 --train-iters 100  # and your learning rate
     --attention-backend fused --no-create-attention-mask-in-dataloader
+    --no-check-for-nan-in-loss-and-grad  # as predicted: with a look the host waits for each loss
     --bf16
 )
 DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer --tokenizer-model "$TOKENIZER_MODEL")

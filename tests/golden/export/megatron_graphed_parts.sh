@@ -28,10 +28,12 @@ PARALLELISM=(
     --tensor-model-parallel-size 1 --context-parallel-size 1 --pipeline-model-parallel-size 1
     --expert-model-parallel-size 8 --expert-tensor-parallel-size 1
     --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
+    --ddp-average-in-collective
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 64 --train-iters 100  # and your learning rate
     --attention-backend fused --no-create-attention-mask-in-dataloader
+    --no-check-for-nan-in-loss-and-grad  # as predicted: with a look the host waits for each loss
     --bf16
     --cuda-graph-impl transformer_engine --te-rng-tracker --cuda-graph-modules attn moe_router moe_preprocess
 )

@@ -26,12 +26,14 @@ PARALLELISM=(
     --tensor-model-parallel-size 2 --context-parallel-size 1 --pipeline-model-parallel-size 1
     --sequence-parallel
     --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
+    --ddp-average-in-collective
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 32 --train-iters 100  # and your learning rate
     --attention-backend fused --no-create-attention-mask-in-dataloader
+    --no-check-for-nan-in-loss-and-grad  # as predicted: with a look the host waits for each loss
     --bf16
-    --cuda-graph-impl full_iteration --te-rng-tracker --no-check-for-nan-in-loss-and-grad
+    --cuda-graph-impl full_iteration --te-rng-tracker
 )
 DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer --tokenizer-model "$TOKENIZER_MODEL")
 

@@ -35,10 +35,12 @@ PARALLELISM=(
     --expert-model-parallel-size 64 --expert-tensor-parallel-size 1
     --pipeline-model-parallel-layout "Et*4|(t*4|)*12(t*3|)*2t*3L"
     --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather
+    --ddp-average-in-collective
 )
 TRAINING=(
     --micro-batch-size 1 --global-batch-size 2048 --train-iters 100  # and your learning rate
     --attention-backend fused --no-create-attention-mask-in-dataloader
+    --no-check-for-nan-in-loss-and-grad  # as predicted: with a look the host waits for each loss
     --bf16
     --recompute-granularity full --recompute-method uniform --recompute-num-layers 1
 )

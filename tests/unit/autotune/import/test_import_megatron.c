@@ -263,6 +263,7 @@ Test(import_megatron, what_it_asserts_is_refused_in_its_words) {
          "--hierarchical-context-parallel-sizes must be set"},
         {FLAGS("--global-batch-size 8 --step-batch-size-schedule 0:8"), "Cannot specify both"},
         {FLAGS("--deterministic-mode --tp-comm-overlap --sequence-parallel"), "requires: tp_comm_overlap=False"},
+        {FLAGS("--cuda-graph-impl full_iteration"), "should be set with --cuda-graph-impl=full_iteration"},
         {FLAGS("--lazy-mpu-initialise"), "unrecognized arguments"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -400,6 +401,26 @@ Test(import_megatron, a_mask_of_the_loader_is_named_where_it_takes_a_gibibyte) {
         read_in(cases[i].text, SYNTAX_SHELL, 4, &arena, &import);
         cr_expect_eq(finds(&import, FINDING_UNMODELLED, "a mask of sequence x sequence"), cases[i].named, "%s",
                      cases[i].text);
+        arena_free(&arena);
+    }
+}
+
+Test(import_megatron, what_scripts_leave_on_that_no_plan_has_is_named) {
+    static const struct {
+        const char *text;
+        bool scales, looks;
+    } cases[] = {
+        {FLAGS(""), true, true},
+        {FLAGS("--ddp-average-in-collective --no-check-for-nan-in-loss-and-grad"), false, false},
+        {FLAGS("--calculate-per-token-loss"), false, true},
+        {FLAGS("--use-megatron-fsdp --use-distributed-optimizer"), false, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        read_in(cases[i].text, SYNTAX_SHELL, 4, &arena, &import);
+        cr_expect_eq(finds(&import, FINDING_UNMODELLED, "before they are reduced"), cases[i].scales, "case %zu", i);
+        cr_expect_eq(finds(&import, FINDING_UNMODELLED, "looked through for NaN"), cases[i].looks, "case %zu", i);
         arena_free(&arena);
     }
 }
