@@ -56,14 +56,14 @@ static void any_of_nanotron(uint64_t *seed, TrainPlan *plan) {
     plan->attention = ATTENTION_FLASH;
     plan->fused = FUSED_FUSED;
     plan->bf16_master = plan->tp_overlap = false;
-    plan->mesh.size[AXIS_CP] = plan->mesh.size[AXIS_SP] = 1;
 }
 
 // Of a model with experts: ranks that spread them, on a mesh that can lend as many.
 static void any_of_experts(uint64_t *seed, const Target *target, const ModelSpec *model, TrainPlan *plan) {
     static const int sizes[] = {1, 2, 4, 8}, cuts[] = {0, 0, 1, 2, 4}, capacities[] = {0, 0, 125, 200};
-    plan->mesh.size[AXIS_EP] = target->axes & AXIS_BIT(AXIS_EP) ? sizes[pick(seed, 4)] : 1;
     plan->mesh.size[AXIS_SP] = 1;
+    const int lent = mesh_world(&plan->mesh) / mesh_stages(&plan->mesh), asked = sizes[pick(seed, 4)];
+    plan->mesh.size[AXIS_EP] = !(target->axes & AXIS_BIT(AXIS_EP)) ? 1 : asked < lent ? asked : lent;
     plan->dispatch = pick(seed, 2) ? DISPATCH_TARGET : (Dispatch)pick(seed, DISPATCH_COUNT);
     plan->precision = DTYPE_BF16;
     plan->mtp = target->predicts_further && plan->zero < 3 && pick(seed, 3) == 0;
@@ -98,8 +98,9 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec 
                       .virtual_stages = 1 + pick(seed, 4)};
     const bool staged = strcmp(target->name, "torchtitan") == 0 || strcmp(target->name, "megatron") == 0 ||
                         strcmp(target->name, "nanotron") == 0;
+    const AxisMask drawn = target->axes & ~AXIS_BIT(AXIS_EP) & ~(staged ? 0 : AXIS_BIT(AXIS_PP));
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        plan.mesh.size[axis] = axis == AXIS_EP || (axis == AXIS_PP && !staged) ? 1 : sizes[pick(seed, 5)];
+        plan.mesh.size[axis] = drawn & AXIS_BIT(axis) ? sizes[pick(seed, 5)] : 1;
     }
     if (plan.mesh.size[AXIS_SP] > 1) {  // only with data parallelism, where there is a file for it
         plan.mesh.size[AXIS_TP] = plan.mesh.size[AXIS_CP] = plan.mesh.size[AXIS_DP_REPLICATE] = 1;
@@ -117,6 +118,12 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec 
         plan.precision = DTYPE_BF16;
         plan.attention = ATTENTION_FLASH;
         plan.bf16_master = plan.tp_overlap = false;
+    }
+    if (plan.recompute == RECOMPUTE_SELECTIVE && target->selective_flavour == SELECTIVE_NONE) {
+        plan.recompute = RECOMPUTE_NONE;
+    }
+    if (target->always_reshards) {
+        plan.reshard = RESHARD_ALWAYS;
     }
     if (target->bf16_weights) {  // its file has no switch for them
         plan.bf16_master = plan.precision == DTYPE_BF16;
