@@ -5,6 +5,7 @@
 
 #include "autotune/accuracy/run_case.h"
 #include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_machine.h"
 #include "autotune/accuracy/run_tests.h"
 #include "sim/cost/compute.h"
 #include "tests/unit/autotune/accuracy/runs.h"
@@ -309,4 +310,22 @@ Test(run_labels, instances_of_the_optimizer_are_replicas) {
     Mesh mesh = {.size = {[AXIS_DP_REPLICATE] = 1, [AXIS_DP_SHARD] = 4}};
     take_instances(&row, &mesh);
     cr_expect(mesh.size[AXIS_DP_REPLICATE] == 2 && mesh.size[AXIS_DP_SHARD] == 2);
+}
+
+Test(run_labels, golden_values_that_github_wrote_are_of_its_runner) {
+    static const struct {
+        const char *locator, *cluster;
+    } cases[] = {
+        {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer/golden_values_dev_dgx_h100.json", "aws-p5"},
+        {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer/golden_values_dev_dgx_h100_2nd.json", "dgx-h100"},
+        {"moe/gpt3_mcore_te_tp2_pp1_frozen_resume_torch_dist_te_8experts2parallel_dist_optimizer/"
+         "golden_values_dev_dgx_h100.json",
+         "dgx-h100"},
+        {"gpt/gpt3_mcore_te_tp1_pp4_vp1/golden_values_dev_dgx_h100.json", "dgx-h100"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunRow row = {.source_locator = arena_format(&arena, MEGATRON_TESTS "%s", cases[i].locator),
+                            .cluster = "dgx-h100"};
+        cr_expect_str_eq(row_machine(&row), cases[i].cluster, "%s", cases[i].locator);
+    }
 }
