@@ -27,13 +27,11 @@ static bool computed_unpadded(const RunRow *row, const Target *target) {
     return row_is_computed(row) && row->mesh[AXIS_TP] <= 1 && target->vocab_multiple > 0;
 }
 
-// Transformer Engine runs the experts' GEMMs as one launch since its PR 3119 of that month, on request
-// (NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM); containers since 26.06 run as if NVIDIA's recipes did so.
-static const char one_launch_since[] = "2026-06";
-
+// Transformer Engine runs the experts' GEMMs as one launch since its PR 3119 of 2026-06, on request
+// (NVTE_GROUPED_LINEAR_USE_FUSED_GROUPED_GEMM, off by its default at v2.17, and no recipe of Megatron-Bridge sets it;
+// moe_use_grouped_tensor of Megatron-core), and fused with their activation (use_transformer_engine_op_fuser).
 static bool launched_experts_at_once(const RunRow *row, const Target *target) {
-    return target->expert_flavour == EXPERTS_PERMUTE_KERNELS && row->experts.count > 0 && !row_is_of_experts(row) &&
-           strcmp(row->date, one_launch_since) >= 0;
+    return target->expert_flavour == EXPERTS_PERMUTE_KERNELS && !row_is_of_experts(row) && row_fuses_experts(row);
 }
 
 // Experts by date of the target that weighs their results in fp32 (its e1f7f318a, 8bc267dea and 5242bdf71), and its

@@ -208,16 +208,21 @@ static RunCase case_with_experts(const char *columns, const char *values) {
     return line_case(&arena, (RunLine){.step_time_s = 1}, columns, values);
 }
 
-Test(run_case, products_of_experts_are_one_launch_where_transformer_engine_has_that) {
+// Nobody asks for it but recipes of Megatron-Bridge in mxfp8 since 2026-06, on GB200 and GB300.
+Test(run_case, products_of_experts_are_one_launch_where_a_recipe_fuses_them) {
     static const struct {
-        const char *date;
+        const char *source, *date, *cluster;
         bool at_once;
-    } cases[] = {{"2026-05-14", false}, {"2026-06-12", true}};
+    } cases[] = {{"NVIDIA-NeMo/Megatron-Bridge@1:a", "2026-06-12", "gb200-nvl72", true},
+                 {"NVIDIA-NeMo/Megatron-Bridge@1:a", "2026-05-14", "gb200-nvl72", false},
+                 {"NVIDIA-NeMo/Megatron-Bridge@1:a", "2026-06-12", "dgx-b200", false},
+                 {"somebody@1:a", "2026-06-12", "gb200-nvl72", false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *values = arena_format(&arena, "16,4,2048,%s", cases[i].date);
+        const RunLine line = {.target = "megatron", .cluster = cases[i].cluster, .step_time_s = 1};
+        const char *values = arena_format(&arena, "16,4,2048,%s,%s,fp8,mxfp8", cases[i].date, cases[i].source);
         const RunCase run =
-            line_case(&arena, (RunLine){.target = "megatron", .step_time_s = 1}, "experts,topk,moe_ffn,date", values);
-        cr_expect_eq(run.request.target->experts_at_once, cases[i].at_once, "%s", cases[i].date);
+            line_case(&arena, line, "experts,topk,moe_ffn,date,source_locator,precision,fp8_recipe", values);
+        cr_expect_eq(run.request.target->experts_at_once, cases[i].at_once, "case %zu", i);
     }
 }
 
