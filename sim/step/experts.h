@@ -4,6 +4,9 @@
 
 #include "sim/step/lower_ops.h"
 
+// What graphs of the router hold beside it, in Task.part: a shared expert's modules are those of any MLP.
+enum { SHARED_PART = GRAPHED_SETS };
+
 typedef struct ExpertTensors {
     int32_t logits, routing;  // routing: weight and place of each routed row, f32 and i32
     int32_t leave, come;      // rows per expert sent from here; per local expert and source rank. Gathered: which

@@ -221,6 +221,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
 // Shared experts are split over tp, and every tp rank needs all tokens for them.
 static void shared_forward(Lowering *lowering, const Half *half, int32_t x) {
     const bool apart = lowering_routes_apart(lowering);
+    lowering->layer_part |= SHARED_PART;
     count_all(lowering);
     const int32_t full = apart ? half_enter(lowering, half, x) : x;
     const int32_t sum = tokens_by(lowering, "shared_sum", lowering->dims.hidden);
@@ -230,6 +231,7 @@ static void shared_forward(Lowering *lowering, const Half *half, int32_t x) {
                 op_whole(lowering, shared_sum(lowering)), "shared sum");
     }
     count_routed(lowering);
+    lowering->layer_part &= ~SHARED_PART;
 }
 
 static int32_t sum_of_experts(Lowering *lowering, const Half *half, const ExpertTensors *tensors) {
@@ -316,6 +318,7 @@ static int32_t dshared_sum(Lowering *lowering) {
 static void shared_backward(Lowering *lowering, const Half *half, const HalfGradient *gradient) {
     const int64_t hidden = lowering->dims.hidden;
     const bool apart = lowering_routes_apart(lowering);
+    lowering->layer_part |= SHARED_PART;
     count_all(lowering);
     int32_t part = tokens_by(lowering, apart ? "dshared_in_full" : "dshared_in", hidden);
     HalfGradient gated = *gradient;
@@ -331,6 +334,7 @@ static void shared_backward(Lowering *lowering, const Half *half, const HalfGrad
         part = own;
     }
     count_routed(lowering);
+    lowering->layer_part &= ~SHARED_PART;
     const OpRef sum = op_whole(lowering, input_gradient(lowering, half));
     add_sum(lowering, SECTION_LAYER_BACKWARD, sum, op_whole(lowering, part), sum, lowering->dims.tokens * hidden);
 }

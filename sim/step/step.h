@@ -144,7 +144,7 @@ typedef struct Task {
     int32_t first_wait, wait_count;
     int32_t first_record, record_count;
     uint64_t key;  // equal keys = same work (kind, sizes, group, flags): cost is computed once per key
-    int32_t part;  // of a layer: one of GraphedParts; 0 = none of them
+    int32_t part;  // of a layer: one of GraphedParts, of a shared expert with SHARED_PART (experts.h); 0 = none of them
 } Task;
 
 // For a copy or an unpack.

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include "sim/cost/compute.h"
 #include "tests/support/lowered.h"
@@ -208,4 +209,23 @@ Test(expert_launches, an_exchange_beside_a_micro_step_takes_multiprocessors_from
     cr_expect_float_eq(exchange_s(DISPATCH_HYBRIDEP, true) / exchange_s(DISPATCH_HYBRIDEP, false), open + 32.0 / 132,
                        1e-3);
     cr_expect_float_eq(exchange_s(DISPATCH_DEEPEP, true) / exchange_s(DISPATCH_DEEPEP, false), open + 24.0 / 132, 1e-3);
+}
+
+// SharedExpertMLP's are Transformer Engine's, whatever graphs capture them with the router's, which is torch's.
+Test(expert_launches, products_of_a_shared_expert_are_modules_as_of_any_mlp) {
+    const StepProgram program = lowered(
+        &arena,
+        (LoweredRequest){
+            .target = "megatron", .model = "qwen1.5-moe-a2.7b", .mesh = "dp_shard=2,ep=2", .layers = 1, .bf16 = true});
+    double router_s = 0, shared_s = 0, attention_s = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        const double host_s = task_host_s(program.target, &program.plan, task);
+        router_s = strcmp(task->name, "router dgrad") == 0 ? host_s : router_s;
+        shared_s = strcmp(task->name, "mlp down dgrad") == 0 ? host_s : shared_s;
+        attention_s = strcmp(task->name, "attention out dgrad") == 0 ? host_s : attention_s;
+    }
+    cr_assert(router_s > 0 && shared_s > 0 && attention_s > 0);
+    cr_expect_gt(attention_s, 2 * router_s);
+    cr_expect_eq(shared_s, attention_s);
 }
