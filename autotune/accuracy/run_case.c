@@ -18,6 +18,8 @@
 #include "sim/cost/cost.h"
 #include "sim/frameworks/target_choices.h"
 
+enum { PLAIN_NODE = 8 };  // of more accelerators it is a rack, whose trays hold fewer
+
 typedef struct KnownCluster {
     const char *key;  // "dgx-h100;node.gpus=4"
     ClusterProfile profile;
@@ -44,21 +46,25 @@ void run_mapper_give(RunMapper *mapper, const char *name, const ClusterProfile *
 }
 
 // Returns the reason why it is unavailable, NULL when *cluster is filled.
-static const char *load_cluster(const RunMapper *mapper, const char *name, const char *overrides,
-                                ClusterProfile *profile) {
+static const char *load_cluster(const RunMapper *mapper, const RunRow *row, ClusterProfile *profile) {
     Arena *arena = mapper->arena;
+    const char *name = row->cluster;
     Error error = {0};
     int count = 0;
     const char *const *names = cluster_names(&count);
     const bool given = mapper->given_name && strcmp(mapper->given_name, name) == 0;
-    const bool known = given || cluster_is_file(name) || text_index(names, (size_t)count, name) >= 0;
-    REFUSE_IF(arena, !known, "cluster \"%s\" is not in this version", name);
+    const bool built_in = text_index(names, (size_t)count, name) >= 0 || cluster_usual_node(name);
+    REFUSE_IF(arena, !given && !cluster_is_file(name) && !built_in, "cluster \"%s\" is not in this version", name);
     if (given) {
         *profile = *mapper->given;
     } else if (cluster_find(name, arena, profile, &error) != STATUS_OK) {
         return arena_text(arena, error.message);
     }
-    char *text = arena_text(arena, overrides), *rest = NULL;
+    const bool smaller = row->gpus_per_node > 0 && row->gpus_per_node < profile->node.accelerators;
+    const bool fewer = smaller && profile->node.accelerators <= PLAIN_NODE;
+    char *rest = NULL,
+         *text = fewer ? arena_format(arena, "node.gpus=%lld;%s", (long long)row->gpus_per_node, row->overrides)
+                       : arena_text(arena, row->overrides);
     for (char *item = strtok_r(text, "; ", &rest); item; item = strtok_r(NULL, "; ", &rest)) {
         if (cluster_set(profile, item, arena, &error) != STATUS_OK) {
             return arena_text(arena, error.message);
@@ -68,7 +74,8 @@ static const char *load_cluster(const RunMapper *mapper, const char *name, const
 }
 
 static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterProfile *profile) {
-    const char *key = arena_format(mapper->arena, "%s;%s", row->cluster, row->overrides);
+    const char *key =
+        arena_format(mapper->arena, "%s;%s;%lld", row->cluster, row->overrides, (long long)row->gpus_per_node);
     for (size_t i = 0; i < mapper->cluster_count; i++) {
         if (strcmp(mapper->clusters[i].key, key) == 0) {
             *profile = mapper->clusters[i].profile;
@@ -76,7 +83,7 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
         }
     }
     KnownCluster known = {.key = key};
-    known.skipped = load_cluster(mapper, row->cluster, row->overrides, &known.profile);
+    known.skipped = load_cluster(mapper, row, &known.profile);
     ARENA_PUSH(mapper->arena, mapper->clusters, mapper->cluster_count, &mapper->cluster_capacity) = known;
     *profile = known.profile;
     return known.skipped;
@@ -336,6 +343,7 @@ static double recorded_bytes(const RunCase *run) {
 void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     *run = (RunCase){.row = row, .computed = row_is_computed(row)};
     const char *reason = row->usable != 1     ? "marked as not usable"
+                         : row->unreadable    ? row->unreadable
                          : row_is_paddle(row) ? "PaddlePaddle is not in this version"
                          : row_is_hybrid(row) ? "layers of state-space models are not predicted yet"
                                               : NULL;

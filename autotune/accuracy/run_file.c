@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_machine.h"
+#include "autotune/accuracy/run_words.h"
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
 
@@ -146,7 +147,9 @@ static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, R
     for (int i = 0; i < layout->count; i++) {
         const Column *column = &layout->columns[i];
         layout->at[i] = csv_column(table, column->name);
-        if (layout->at[i] < 0 && column->absence == NEEDED) {
+        const char *source = run_word_source(column->name);
+        const bool follows = source && csv_column(table, source) >= 0;
+        if (layout->at[i] < 0 && column->absence == NEEDED && !follows) {
             needed = arena_format(arena, "%s%s%s", needed, needed[0] ? ", " : "", column->name);
         } else if (layout->at[i] < 0 && column->absence == MISSED) {
             missing[file->missing_count++] = column->name;
@@ -205,24 +208,67 @@ static bool is_marked_unusable(const CsvTable *table, int index) {
     return at >= 0 && strcmp(csv_field(table, index, at)->text, "0") == 0;
 }
 
-static Status row_read(const CsvTable *table, int index, const Layout *layout, RunRow *row, Error *error) {
+static const char *other_text(const CsvTable *table, int index, const char *name) {
+    const int at = csv_column(table, name);
+    return at < 0 ? "" : csv_field(table, index, at)->text;
+}
+
+// A chip's usual node, where the column has its name or is empty and another one has it.
+static const char *cluster_text(const CsvTable *table, int index, const char *text, Arena *arena) {
+    const char *chip = text[0] != '\0' ? text : other_text(table, index, run_word_source("cluster"));
+    return run_word_cluster(chip, other_text(table, index, "gpu_mem_gb"), text[0] == '\0', arena);
+}
+
+// The text of a column: by its own words, or by another column where it is empty.
+static const char *column_text(const CsvTable *table, int index, const char *name, const char *text, Arena *arena) {
+    if (strcmp(name, "cluster") == 0) {
+        return cluster_text(table, index, text, arena);
+    }
+    const char *source = run_word_source(name);
+    const char *other = source && text[0] == '\0' ? other_text(table, index, source) : "";
+    return other[0] == '\0' ? run_word(name, text, arena) : run_word_from(name, other, arena);
+}
+
+// Ranks of a node, where no cluster is named and its chip's usual node is taken.
+static void take_node(const CsvTable *table, int index, RunRow *row) {
+    int64_t ranks = 0;
+    const bool said = text_parse_int(other_text(table, index, "gpus_per_node"), &ranks);
+    row->gpus_per_node = said && other_text(table, index, "cluster")[0] == '\0' ? ranks : 0;
+}
+
+static Status row_read(const CsvTable *table, int index, const Layout *layout, Arena *arena, RunRow *row,
+                       Error *error) {
     static const CsvField absent = {.text = ""};
     const bool unusable = is_marked_unusable(table, index);
     for (int i = 0; i < layout->count; i++) {
-        const CsvField *field = layout->at[i] < 0 ? &absent : csv_field(table, index, layout->at[i]);
         const Column *column = &layout->columns[i];
-        void *value = (char *)row + column->offset;
-        if (unusable && column->type != COLUMN_TEXT && column->offset != AT(usable)) {
-            TRY(value_read(table->path, &absent, column, value, error));
-        } else {
-            TRY(value_read(table->path, field, column, value, error));
+        CsvField field = layout->at[i] < 0 ? absent : *csv_field(table, index, layout->at[i]);
+        const bool forgotten = unusable && column->type != COLUMN_TEXT && column->offset != AT(usable);
+        field.text = forgotten ? "" : column_text(table, index, column->name, field.text, arena);
+        Error unread = {0};
+        if (value_read(table->path, &field, column, (char *)row + column->offset, &unread) != STATUS_OK) {
+            row->unreadable = row->unreadable ? row->unreadable : arena_text(arena, unread.message);
+            TRY(value_read(table->path, &absent, column, (char *)row + column->offset, error));
         }
     }
+    take_node(table, index, row);
     const CsvField *id = csv_field(table, index, layout->at[0]);
     row->path = table->path;
     row->line = id->line;
     FAIL_IF(row->id[0] == '\0', error, STATUS_USAGE, "%s:%d:%d: the id is empty", table->path, id->line, id->column);
     return STATUS_OK;
+}
+
+// A file of which no row can be read is not one of runs.
+static Status check_readable(const RunFile *file, Error *error) {
+    const char *first = NULL;
+    for (int i = 0; i < file->count; i++) {
+        if (!file->rows[i].unreadable) {
+            return STATUS_OK;
+        }
+        first = first ? first : file->rows[i].unreadable;
+    }
+    return first ? error_set(error, STATUS_USAGE, "%s", first) : STATUS_OK;
 }
 
 static int compare_ids(const void *a, const void *b) {
@@ -291,10 +337,10 @@ static Status read_rows(const char *path, Arena *arena, RunFile *file, Error *er
     file->rows = ARENA_ARRAY(arena, RunRow, table.row_count);
     file->count = table.row_count;
     for (int i = 0; i < file->count; i++) {
-        TRY(row_read(&table, i, &layout, &file->rows[i], error));
+        TRY(row_read(&table, i, &layout, arena, &file->rows[i], error));
         place_cluster(path, arena, &file->rows[i]);
     }
-    return STATUS_OK;
+    return check_readable(file, error);
 }
 
 Status run_files_read(const char *const *paths, Arena *arena, RunFile *file, Error *error) {

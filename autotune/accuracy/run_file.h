@@ -1,5 +1,5 @@
-// Files of measured runs, one row each: the columns that `ndtune accuracy` and calibration read, as plain values. A
-// number that is given must parse; an empty field is unknown.
+// Files of measured runs, one row each: the columns that `ndtune accuracy` and calibration read, as plain values. The
+// row of a number that cannot be read is not scored; an empty field is unknown or follows from others (run_words.h).
 
 #pragma once
 
@@ -25,6 +25,7 @@ typedef struct RunRow {
     const char *software;        // container, release or commit: scores are split by it
     const char *path;            // of the run's file
     int line;
+    const char *unreadable;  // why it is not scored: the place of a value that cannot be read; NULL
     // what was trained
     const char *model, *mlp;
     double params_b;
@@ -33,6 +34,7 @@ typedef struct RunRow {
     // on what
     const char *cluster, *overrides;
     double gpu_mem_gb;
+    int64_t gpus_per_node;  // where the cluster follows from its chip, else 0
     // how
     const char *target, *lanes, *precision;
     const char *attention_precision;          // "fp8": cuDNN multiplies queries, keys and values in it
@@ -65,8 +67,8 @@ typedef struct RunFile {
     int missing_count;
 } RunFile;
 
-// Everything lives in the arena. USAGE: a required column is missing (all are named), a number is malformed or out of
-// range ("path:line:column: ...") in a row that is to be scored, or an id is duplicated.
+// Everything lives in the arena. USAGE: a required column is missing (all are named), no row can be read (its first bad
+// number is named as "path:line:column: ..."), or an id is duplicated.
 Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error);
 
 // The rows of several files, NULL-terminated, as if they were one: ids are unique across all of them.

@@ -63,5 +63,12 @@ static const Target *find_able(const RunRow *row, bool able) {
 const char *run_target_find(Arena *arena, const RunRow *row, const Target **target) {
     *target = find_able(row, true);
     *target = *target ? *target : find_able(row, false);
-    return *target ? NULL : arena_format(arena, "target \"%s\" is not in this version", row->target);
+    if (*target) {
+        return NULL;
+    }
+    Error error = {0};
+    const Target *known = NULL;
+    target_find(row->target, &known, &error);
+    return arena_format(arena, "target \"%s\" is not in this version%s%s", row->target, error.hint[0] ? ": " : "",
+                        error.hint);
 }

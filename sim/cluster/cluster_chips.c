@@ -16,6 +16,7 @@ typedef struct Chip {
 static const Chip chips[] = {
     {"h100", "dgx-h100"},
     {"h10080", "dgx-h100"},
+    {"h10096", "meta-h100-96g"},
     {"h100pcie", "pcie-h100-8x"},
     {"h100pcie80", "pcie-h100-8x"},
     {"h200", "dgx-h200"},
@@ -52,7 +53,8 @@ static const Chip chips[] = {
     {"pro6000", "pcie-rtxpro6000-8x"},
 };
 
-static const char *const noise[] = {"nvidia", "geforce", "tesla", "amd", "instinct", "rtx", "sxm", "server", "8x"};
+static const char *const noise[] = {"nvidia", "geforce", "tesla", "amd",   "instinct", "rtx",   "sxm",      "server",
+                                    "8x",     "hbm3e",   "hbm3",  "hbm2e", "hbm2",     "nvl72", "blackwell"};
 
 // Letters and digits in lower case, without filler words and without the unit after a memory size.
 static void plain_chip(const char *name, char out[CHIP_BYTES]) {

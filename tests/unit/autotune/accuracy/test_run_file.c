@@ -46,7 +46,7 @@ Test(run_file, columns_that_are_missing_are_named_and_unknown) {
     cr_assert_eq(file.rows[0].usable, 1, "a user's own rows are all meant to be scored");
 }
 
-// No stage holds no chunk: what a plan could not hold ended in a crash.
+// No stage holds no chunk: what a plan could not hold ended in a crash. A file of no other row is refused.
 Test(run_file, numbers_of_a_plan_are_within_its_own_bounds) {
     RunFile file;
     Error error = {0};
@@ -85,7 +85,7 @@ Test(run_file, needed_columns_are_named_all_at_once) {
     cr_assert_not_null(strstr(error.message, "dp_shard, micro_batch"), "%s", error.message);
 }
 
-Test(run_file, a_bad_number_is_named_with_line_column_and_value) {
+Test(run_file, a_bad_number_leaves_its_row_out_and_is_named_with_line_column_and_value) {
     static const struct {
         const char *from, *to, *says;
     } cases[] = {
@@ -105,8 +105,10 @@ Test(run_file, a_bad_number_is_named_with_line_column_and_value) {
                                         (int)(at - line), line, cases[i].to, at + strlen(cases[i].from));
         RunFile file;
         Error error = {0};
-        cr_expect_eq(read_text(text, &file, &error), STATUS_USAGE);
-        cr_expect_not_null(strstr(error.message, cases[i].says), "case %zu: %s", i, error.message);
+        cr_assert_eq(read_text(text, &file, &error), STATUS_OK, "%s", error.message);
+        cr_expect_null(file.rows[0].unreadable);
+        cr_assert_not_null(file.rows[1].unreadable, "case %zu", i);
+        cr_expect_not_null(strstr(file.rows[1].unreadable, cases[i].says), "case %zu: %s", i, file.rows[1].unreadable);
     }
 }
 
