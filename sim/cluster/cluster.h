@@ -114,6 +114,7 @@ typedef struct Node {
     LinkCurve nvls;
     double p2p_latency_s;
     LinkCurve p2p;     // send/recv and all-to-all
+    double mesh;       // 1: every pair has a link of its own, which p2p is one of (xGMI); 0: a switch
     double ring_ctas;  // SMs that a ring collective occupies
     double nvls_ctas;
     double symmetric_ctas;  // of gathers and reductions in registered symmetric memory; 0 = they are not (a what-if)

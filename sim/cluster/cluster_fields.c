@@ -125,6 +125,7 @@ static const ClusterField system_fields[] = {
     OPTIONAL(node.host_memory_bytes_per_s, "bytes/s", byte_rate_high),
     OPTIONAL(node.host_memory_bytes, "bytes", 1e15),
     OPTIONAL(node.host_pace, "1", 100.0),
+    OPTIONAL(node.mesh, "1", 1.0),
     OPTIONAL(accelerator.element_s, "s", latency_high_s),
     OPTIONAL(accelerator.fp8_exact_share_cuda_13, "1", 1.0),
     OPTIONAL(fabric.exchange_efficiency, "1", 1.0),

@@ -1,9 +1,9 @@
 // All-to-all: every rank sends a part to every other. Formula: sim/SOURCES.md C7. Inside a node the curve
-// of the p2p links, over the parts of the peers there; across nodes the parts of the others at the rank's share of the
-// NICs, as long as the slower of the two. Start-up grows with the peers on other nodes. A pod's edge sees all that
-// leaves the pod, so oversubscription counts in full. Parts for a node that travel as one (DeepEP) leave once for each
-// other node, and are spread inside it. Not modelled: several channels per peer.
-
+// of the p2p links, over the parts of the peers there, one link each where pairs have their own; across nodes the parts
+// of the others at the rank's share of the NICs, as long as the slower of the two. Start-up grows with the peers on
+// other nodes. A pod's edge sees all that leaves the pod, so oversubscription counts in full. Parts for a node that
+// travel as one (DeepEP) leave once for each other node, and are spread inside it. Not modelled: several channels per
+// peer.
 #include "sim/cost/collective.h"
 
 #include <math.h>
@@ -48,7 +48,9 @@ static CollectiveCost exchange_cost(const ClusterProfile *profile, CollectiveKin
     const int inside = group->per_node - 1, outside = group->size - group->per_node;
     const bool merged = group->merged > 0;
     const double spread = merged ? payload_bytes / group->per_node : part;  // of each on the node, over its links
-    const double link_bytes_per_s = links.p2p.bandwidth_bytes_per_s * (merged ? merged_efficiency : 1);
+    const double all_bytes_per_s =
+        node->mesh > 0 ? node->p2p.bandwidth_bytes_per_s * fmax(inside, 1) : links.p2p.bandwidth_bytes_per_s;
+    const double link_bytes_per_s = all_bytes_per_s * (merged ? merged_efficiency : 1);
     CollectiveCost cost = {
         .wire_bytes = part * (group->size - 1), .ctas = node->ring_ctas, .link_s = spread * inside / link_bytes_per_s};
     if (group->nodes == 1) {

@@ -284,6 +284,10 @@ Test(cost, all_to_alls_of_a_node_take_what_was_measured) {
     cr_expect_float_eq(cost_collective_s(&h100, COLLECTIVE_ALL_TO_ALL, &node, 16777216, &algorithm), 75.66e-6, 7e-6);
     cr_expect_float_eq(cost_collective_s(&h100, COLLECTIVE_ALL_TO_ALL, &node, 268435456, NULL), 763.91e-6, 50e-6);
     cr_expect_str_eq(algorithm, "exchange");
+    ClusterProfile mesh = machine_round();  // of seven links each at once where pairs have their own
+    const double link_s = cost_collective(&mesh, COLLECTIVE_ALL_TO_ALL, &node, 8e8, NULL).link_s;
+    mesh.node.mesh = 1;
+    cr_expect_float_eq(7 * cost_collective(&mesh, COLLECTIVE_ALL_TO_ALL, &node, 8e8, NULL).link_s, link_s, 1e-9);
 }
 
 // 2 nodes of 4 ranks, a part of 1 MB for each: a rank sends 4 MB to the other node over one card of 10 GB/s, of which
