@@ -8,14 +8,11 @@ enum { BLOCK_8BIT = 256, BLOCK_4BIT = 128, LEAST_QUANTISED = 4096, FP32_BYTES = 
 #define SCALED_8BIT (1 + 4.0 / BLOCK_8BIT)
 #define SCALED_4BIT (0.5 + 4.0 / BLOCK_4BIT)
 
-// The chain of torch.optim's foreach AdamW moves 60 bytes where one kernel moves 28, and holds a list of temporaries
-// (sim/SOURCES.md H6, A6 and A7).
-static const double FOREACH_PASSES = 60.0 / 28.0;
-
-// _single_tensor_adamw (torch/optim/adamw.py), of fp32: the parameter decayed 8, the first moment 12, the second 20,
-// its root 8, divided 8, plus epsilon 8, the parameter 16: 80 where one kernel moves 28. The root lives while it is
-// divided. So does the list of roots while _multi_tensor_adamw of torch 2.0 adds epsilon; 2.1 adds it in place.
-static const double LOOP_PASSES = 80.0 / 28.0;
+// _single_tensor_adamw and _multi_tensor_adamw (torch/optim/adamw.py), of fp32: the parameter decayed 8, the first
+// moment 12, the second 20, its root 8, divided 8, plus epsilon 8, the parameter 16: 80 where one kernel moves 28;
+// measured too, in bf16 (sim/SOURCES.md H6). Tensor by tensor the root lives while it is divided. So does the list of
+// roots while that of torch 2.0 adds epsilon; 2.1 adds it in place.
+static const double CHAIN_PASSES = 80.0 / 28.0;
 
 // transformers' Adafactor, operation by operation, of fp32: the square and its sum with epsilon 16, two means 8, the
 // outer product 4, times the gradient 12, its norm 4, clipped and scaled 16, weight decay 0, negated 8, added 12, the
@@ -32,7 +29,7 @@ static const double MUON_PASSES = 56.0 / 20.0;
 const OptimizerRow optimizer_rows[OPTIMIZER_COUNT] = {
     [OPTIMIZER_TARGET] = {UPDATE_ADAMW, .passes = 1},
     [OPTIMIZER_ADAMW_FUSED] = {UPDATE_ADAMW, .passes = 1},
-    [OPTIMIZER_ADAMW_FOREACH] = {UPDATE_ADAMW, .passes = FOREACH_PASSES, .temporary_bytes = 4},
+    [OPTIMIZER_ADAMW_FOREACH] = {UPDATE_ADAMW, .passes = CHAIN_PASSES, .temporary_bytes = 4},
     [OPTIMIZER_ADAMW_BF16] = {UPDATE_ADAMW, 2, .passes = 1},
     [OPTIMIZER_ADAMW_8BIT] = {UPDATE_ADAMW, SCALED_8BIT, BLOCK_8BIT, .wide_embedding = true, .passes = 1},
     [OPTIMIZER_ADAMW_8BIT_PAGED] = {UPDATE_ADAMW, SCALED_8BIT, BLOCK_8BIT, .wide_embedding = true, .paged = true,
@@ -46,8 +43,8 @@ const OptimizerRow optimizer_rows[OPTIMIZER_COUNT] = {
     [OPTIMIZER_SGD_MOMENTUM] = {UPDATE_ONE_STATE, .passes = 1},
     [OPTIMIZER_ADAFACTOR] = {UPDATE_FACTORED, FP32_BYTES, .passes = ADAFACTOR_PASSES},
     [OPTIMIZER_MUON] = {UPDATE_MATRICES, .passes = MUON_PASSES},
-    [OPTIMIZER_ADAMW_FOREACH_2_0] = {UPDATE_ADAMW, .passes = FOREACH_PASSES, .temporary_bytes = 8},
-    [OPTIMIZER_ADAMW_LOOP] = {UPDATE_ADAMW, .passes = LOOP_PASSES, .temporary_bytes = 8, .by_tensor = true},
+    [OPTIMIZER_ADAMW_FOREACH_2_0] = {UPDATE_ADAMW, .passes = CHAIN_PASSES, .temporary_bytes = 8},
+    [OPTIMIZER_ADAMW_LOOP] = {UPDATE_ADAMW, .passes = CHAIN_PASSES, .temporary_bytes = 8, .by_tensor = true},
 };
 
 static int states_of(const OptimizerRow *row, const OptimizerTensor *tensor) {

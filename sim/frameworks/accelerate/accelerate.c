@@ -41,8 +41,8 @@ static const TargetVersion accelerate_1_14 = {
                                            // it the accelerate rows score no worse
         SET(loss_fp32_copies[FUSED_EAGER], 2),              // upcast logits, log-softmax; fused: none
         SET(loss_fp32_copies[FUSED_COMPILED], 1),           // the same
-        SET(runtime.optimizer_bytes_per_parameter, 60.0),   // sim/SOURCES.md A6: fsdp1 and accelerate, foreach
-                                                            // AdamW
+        SET(runtime.optimizer_bytes_per_parameter, 80.0),   // foreach AdamW (sim/plan/optimizers.c)
+        SET(bf16_optimizer_bytes_per_parameter, 40.0),      // the same chain
         SET(optimizer_temporary_bytes_per_parameter, 4.0),  // foreach temporary: sim/SOURCES.md A7, 12 + 4 + 4
         SET(pack_flavour, PACKS_ROWS),  // DataCollatorWithFlattening of transformers, flash_attention_2
         SET(own_optimizer, OPTIMIZER_ADAMW_FOREACH),

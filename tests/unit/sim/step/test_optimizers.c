@@ -160,11 +160,11 @@ Test(optimizers, whose_masters_stand_beside_remainders_keep_six_bytes_of_a_shard
     cr_assert_eq(bytes_of_role(&program, ROLE_OPTIMIZER, true), 4 * shards);
 }
 
-// 60 bytes where one kernel moves 28.
-Test(optimizers, by_foreach_move_60_bytes_wherever_they_run) {
-    cr_expect_float_eq(traffic_per_parameter("accelerate", OPTIMIZER_TARGET), 60, 1e-9);
+// 80 bytes where one kernel moves 28.
+Test(optimizers, by_foreach_move_80_bytes_wherever_they_run) {
+    cr_expect_float_eq(traffic_per_parameter("accelerate", OPTIMIZER_TARGET), 80, 1e-9);
     cr_expect_float_eq(traffic_per_parameter("accelerate", OPTIMIZER_ADAMW_FUSED), 28, 1e-9);
-    cr_expect_float_eq(traffic_per_parameter("trainer", OPTIMIZER_ADAMW_FOREACH), 60, 1e-9);
+    cr_expect_float_eq(traffic_per_parameter("trainer", OPTIMIZER_ADAMW_FOREACH), 80, 1e-9);
 }
 
 static int64_t temporaries(const char *target, Optimizer optimizer) {
