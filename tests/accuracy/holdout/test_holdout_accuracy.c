@@ -47,7 +47,7 @@ static void check_apart(const RunFile *held, const RunFile *developed) {
 
 Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_on) {
     const char *const fresh[] = {FOLDER "fresh.csv",  FOLDER "fresh2.csv", FOLDER "fresh3.csv", FOLDER "fresh4.csv",
-                                 FOLDER "fresh5.csv", FOLDER "fresh6.csv", FOLDER "fresh7.csv"};
+                                 FOLDER "fresh5.csv", FOLDER "fresh6.csv", FOLDER "fresh7.csv", FOLDER "fresh8.csv"};
     RunFile developed, held;
     Error error = {0};
     cr_assert_eq(run_file_read(DEVELOPED "runs.csv", &arena, &developed, &error), STATUS_OK, "%s", error.message);
@@ -223,7 +223,7 @@ Test(fresh_runs, ten_sources_and_releases_stay_near_their_first_score) {
 
 // 92 of 93 rows of eleven dense sources: 7.1 and 29.1 % when first predicted, where one MFU errs by 15.1 and 50.7.
 Test(fresh_runs, eleven_dense_sources_stay_near_their_first_score) {
-    check_fresh(FOLDER "fresh4.csv", (Stated){93, 92, 89, .median = 0.055, .p90 = 0.17, .memory_median = 0.05});
+    check_fresh(FOLDER "fresh4.csv", (Stated){93, 92, 89, .median = 0.055, .p90 = 0.15, .memory_median = 0.05});
 }
 
 // 68 rows of seven more sources, most of one node: 15.7 and 52.4 % when 60 of them were first predicted, where one MFU
@@ -252,10 +252,25 @@ Test(fresh_runs, fifteen_sources_stay_near_their_first_score) {
                                                 .effort = EFFORT_ESTIMATE});
     cr_expect_eq(of.runs.count, 78);
     cr_expect_geq(of.scored, 52);
-    check_errors(&of, 0.165, 0.48);
+    check_errors(&of, 0.135, 0.48);
     check_beats_one_mfu(&of);
     cr_expect_leq(of.memory.median_abs, 0.16, "memory %.3f", of.memory.median_abs);
     cr_expect_geq(of.oom.called_feasible, 51, "%d", of.oom.called_feasible);
     cr_expect_eq(of.oom.n, 2);
     cr_expect_eq(of.oom.called_infeasible, 2, "%d", of.oom.called_infeasible);
+}
+
+// 46 of 61 rows of thirteen more sources of dense models: 12.1 and 24.5 % when first predicted, where one MFU errs by
+// 20.5 and 51.6; AdamW's chain is counted, the power of GH200 and links of x16 are priced since.
+Test(fresh_runs, thirteen_sources_of_dense_models_are_nearer_than_at_their_first_score) {
+    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh8.csv", NULL},
+                                                .oom_paths = (const char *const[]){FOLDER "fresh8_oom.csv", NULL},
+                                                .effort = EFFORT_ESTIMATE});
+    cr_expect_eq(of.runs.count, 61);
+    cr_expect_geq(of.scored, 48);
+    check_errors(&of, 0.07, 0.215);
+    check_beats_one_mfu(&of);
+    cr_expect_leq(of.memory.median_abs, 0.13, "memory %.3f", of.memory.median_abs);
+    cr_expect_eq(of.oom.called_feasible, of.oom.feasible_rows);
+    cr_expect_geq(of.oom.called_infeasible, 1, "%d", of.oom.called_infeasible);
 }
