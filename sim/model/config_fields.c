@@ -81,7 +81,11 @@ static Status read_yarn(const JsonReader *rope, YarnScaling *yarn, Error *error)
     TRY(json_get_double_or(rope, "mscale_all_dim", 0, most, 0, &yarn->mscale_all, error));
     TRY(json_get_double_or(rope, "original_max_position_embeddings", 0, most, 0, &yarn->original, error));
     TRY(json_get_double_or(rope, "beta_fast", 0, most, 32, &yarn->fast, error));
-    return json_get_double_or(rope, "beta_slow", 0, most, 1, &yarn->slow, error);
+    TRY(json_get_double_or(rope, "beta_slow", 0, most, 1, &yarn->slow, error));
+    bool rounds;
+    TRY(json_get_bool_or(rope, "truncate", true, &rounds, error));
+    yarn->unrounded = !rounds;
+    return STATUS_OK;
 }
 
 // transformers' modeling_rope_utils.py: linear and llama3 are frequencies alone. dynamic does nothing within the

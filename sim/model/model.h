@@ -51,6 +51,7 @@ typedef struct RopeScaling {
 // Of type yarn, which is not run: for files of frameworks that do. original 0: the model's own; factor 0: none.
 typedef struct YarnScaling {
     double factor, mscale, mscale_all, original, fast, slow;
+    bool unrounded;  // between which pairs it goes from one speed to the other (truncate false)
 } YarnScaling;
 
 // A row of layer_kinds.h. Dense: one feed-forward half; experts: a router and many, of which a token visits a

@@ -54,7 +54,8 @@
 #define GPT_OSS_SIZES(COUNT)                                                                                           \
     SIZES(201088, 131072, 1.5e5, 1e-5),                                                                                \
         .window = 128, .window_every = 2,                                                                              \
-        .experts = {.count = (COUNT), .active = 4, .ffn = 2880, .router_bias = true, .bias = true}, FAMILY_GPT_OSS
+        .experts = {.count = (COUNT), .active = 4, .ffn = 2880, .router_bias = true, .bias = true},                    \
+        .yarn = {32, 1, 0, 4096, 32, 1, true}, FAMILY_GPT_OSS
 #define DEEPSEEK_HEAD(Q_RANK)                                                                                          \
     .latent = {.q_rank = (Q_RANK), .kv_rank = 512, .rope = 64, .value = 128}, .rotary_dims = 64
 #define DEEPSEEK_V2_SIZES SIZES(102400, 163840, 1e4, 1e-6), FAMILY_DEEPSEEK_V2
@@ -247,7 +248,7 @@ static const ModelPreset presets[] = {
           .source = "deepseek-ai/DeepSeek-V2 config.json"),
     MODEL("deepseek-v3", NULL, SHAPE(61, 7168, 128, 128, 192, 18432), SIGMOID_EXPERTS(256, 8, 4, 2.5),
           RUNS(deepseek_v3_runs), DEEPSEEK_HEAD(1536), SIZES(129280, 163840, 1e4, 1e-6), FAMILY_DEEPSEEK_V3,
-          .yarn = {40, 1, 1, 4096, 32, 1},
+          .yarn = {40, 1, 1, 4096, 32, 1, false},
           .note = TWO_KINDS "; its layer that predicts a second token (MTP) is left out, as "
                             "transformers leaves it out: --mtp 1 has it",
           .source = "deepseek-ai/DeepSeek-V3 config.json"),

@@ -8,6 +8,10 @@
 extern const ExportFormat export_megatron_flags, export_megatron_bridge;
 extern const ImportFormat import_megatron;
 
+// The model in flags (megatron_model.c): why it has none, and its part of the script.
+const char *megatron_refuse_model(const ConfigJob *job);
+void megatron_write_model(const ConfigJob *job, FILE *out);
+
 // The words of the modules that recompute=selective recomputes, the first and each further one by its format.
 void megatron_modules(const ConfigJob *job, const char *first, const char *next, FILE *out);
 // Likewise of the parts of layers that CUDA graphs replay; none where whole layers are.

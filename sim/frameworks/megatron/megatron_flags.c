@@ -2,49 +2,9 @@
 // what the other sizes leave; replicas of sharded groups are instances of its distributed optimizer. Stage 3 is its own
 // FSDP, which asserts its checkpoints' format and that CUDA_DEVICE_MAX_CONNECTIONS is not 1.
 
-#include <math.h>
 #include <string.h>
 
 #include "sim/frameworks/megatron/megatron_files.h"
-
-// Types whose router weighs what it chose by a softmax over that, as Megatron-LM's does by itself; and DeepSeek-V3's
-// (yanring/Megatron-MoE-ModelZoo@e865051, model_configs/benchmarking/DeepSeek-V3.yaml).
-static bool is_deepseek_v3(const ModelSpec *model) {
-    return model->type && strcmp(model->type, "deepseek_v3") == 0 && model->latent.q_rank > 0 &&
-           model->experts.sigmoid.groups > 0;
-}
-
-static bool knows_experts(const ModelSpec *model) {
-    const char *type = model->type ? model->type : "";
-    return is_deepseek_v3(model) ||
-           (model->run_count == 0 && (strcmp(type, "mixtral") == 0 || strcmp(type, "qwen3_moe") == 0));
-}
-
-// As llama3 does: the factor alone has a flag, 1, 4 and 8192 are its own (common/embeddings/rotary_pos_embedding.py).
-static bool is_llama3(const RopeScaling *scaling) {
-    return scaling->low == 1 && scaling->high == 4 && scaling->original == 8192;
-}
-
-// All pairs alike, by a whole factor: --rotary-seq-len-interpolation-factor is an int.
-static bool is_linear(const RopeScaling *scaling) {
-    return scaling->original == 0 && scaling->factor == floor(scaling->factor);
-}
-
-static double yarn_original(const ModelSpec *model) {
-    return model->yarn.original > 0 ? model->yarn.original : model->max_seq;
-}
-
-// Latent attention stretches them by yarn or not at all, by yarn from 4096 with its own betas (MLATransformerConfig,
-// whose fields of those have no flags).
-static bool knows_positions(const ModelSpec *model) {
-    const RopeScaling *scaling = &model->rope_scaling;
-    const YarnScaling *yarn = &model->yarn;
-    if (model->latent.kv_rank == 0) {
-        return scaling->factor == 0 || is_llama3(scaling) || is_linear(scaling);
-    }
-    return scaling->factor == 0 &&
-           (yarn->factor == 0 || (yarn_original(model) == 4096 && yarn->fast == 32 && yarn->slow == 1));
-}
 
 // Its words are the plan's, with another stroke: core_attn.
 void megatron_modules(const ConfigJob *job, const char *first, const char *next, FILE *out) {
@@ -80,155 +40,10 @@ void megatron_graphed(const TrainPlan *plan, const char *first, const char *next
 }
 
 static const char *megatron_refuse(const ConfigJob *job) {
-    const ModelSpec *model = job->model;
     REFUSE_IF(job->arena, job->plan->loss == LOSS_IN_PLACE,
               "Megatron-LM stops at --cross-entropy-fusion-impl te since 2026-06 (its megatron/training/arguments.py): "
               "use --loss target, or --as megatron-bridge with --target megatron@bridge-0.6");
-    REFUSE_IF(job->arena, !knows_positions(model),
-              "no flags of Megatron-LM stretch the positions of %s as its config.json does: use --as megatron-bridge "
-              "with --target megatron@bridge-0.6",
-              model->name);
-    REFUSE_IF(job->arena, model->latent.kv_rank == 0 && model->yarn.factor > 0 && job->plan->mtp > 0,
-              "Megatron-LM stops at --mtp-num-layers with the positions of %s, which are yarn's: use --mtp 0",
-              model->name);
-    REFUSE_IF(job->arena, model->experts.count > 0 && !knows_experts(model),
-              "flags of Megatron-LM for layers of experts like those of %s are not written yet: use --as "
-              "megatron-bridge with --target megatron@bridge-0.6, whose recipe takes the model from its checkpoint",
-              model->name);
-    const bool activation =
-        model->mlp == MLP_GATED ? model->activation == ACTIVATION_SILU : model->activation != ACTIVATION_SILU;
-    REFUSE_IF(job->arena,
-              !activation || model->residual != RESIDUAL_PRE_NORM || model->position == POSITION_ALIBI ||
-                  model->qk_norm == QK_NORM_WHOLE || model->scaled_embeddings,
-              "no flags of Megatron-LM describe the layers of %s: use a llama, qwen or gpt2 model", model->name);
-    return NULL;
-}
-
-static const char *dispatcher_words(const ConfigJob *job) {
-    static const char *const words[DISPATCH_COUNT] = {[DISPATCH_ALLTOALL] = "alltoall",
-                                                      [DISPATCH_ALLGATHER] = "allgather",
-                                                      [DISPATCH_DEEPEP] = "flex --moe-flex-dispatcher-backend deepep",
-                                                      [DISPATCH_HYBRIDEP] =
-                                                          "flex --moe-flex-dispatcher-backend hybridep"};
-    return words[target_dispatch(job->target, job->plan)];
-}
-
-// [0]*3+[1]*58: dense layers, and those of experts.
-static void write_layer_kinds(const ModelSpec *model, FILE *out) {
-    fputs("    --moe-layer-freq \"(", out);
-    for (int i = 0; i < model_run_count(model); i++) {
-        const LayerRun run = model_run(model, i);
-        fprintf(out, "%s[%d]*%d", i > 0 ? "+" : "", run.kind == LAYER_EXPERTS, run.count);
-    }
-    fputs(")\"\n", out);
-}
-
-static void write_router(const ConfigJob *job, FILE *out) {
-    const Experts *experts = &job->model->experts;
-    if (!is_deepseek_v3(job->model)) {
-        fputs("    --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 1e-2\n", out);
-        // DeepEP and HybridEP take weights in fp32 only (transformer/moe/token_dispatcher.py)
-        fputs(job->plan->dispatch >= DISPATCH_DEEPEP ? "    --moe-router-dtype fp32\n" : "", out);
-        return;
-    }
-    write_layer_kinds(job->model, out);
-    fprintf(
-        out,
-        "    --moe-shared-expert-intermediate-size %d\n"
-        "    --moe-router-score-function sigmoid --moe-router-enable-expert-bias --moe-router-bias-update-rate 1e-3\n"
-        "    --moe-router-num-groups %d --moe-router-group-topk %d --moe-router-topk-scaling-factor %g\n"
-        "    --moe-router-load-balancing-type seq_aux_loss --moe-aux-loss-coeff 1e-4 --moe-router-dtype fp32\n",
-        experts->shared_ffn, experts->sigmoid.groups, experts->sigmoid.active_groups, experts->sigmoid.factor);
-}
-
-// By the dispatcher that is predicted: its own default gathers the tokens of all ranks instead.
-static void write_experts(const ConfigJob *job, FILE *out) {
-    static const double PER_CENT = 100;
-    const Experts *experts = &job->model->experts;
-    if (experts->count > 0) {
-        fprintf(out,
-                "    --num-experts %d --moe-router-topk %d --moe-ffn-hidden-size %d\n"
-                "    --moe-grouped-gemm --moe-permute-fusion --moe-router-fusion --moe-token-dispatcher-type %s\n",
-                experts->count, experts->active, experts->ffn, dispatcher_words(job));
-        write_router(job, out);
-        PRINT_IF(job->plan->expert_capacity > 0, out, "    --moe-expert-capacity-factor %g%s\n",
-                 job->plan->expert_capacity / PER_CENT,
-                 job->plan->pad_experts ? " --moe-pad-expert-input-to-capacity" : "");
-    }
-}
-
-static void write_attention(const ModelSpec *model, FILE *out) {
-    const LatentAttention *latent = &model->latent;
-    if (latent->kv_rank == 0) {
-        fprintf(out, "    --num-attention-heads %d --group-query-attention --num-query-groups %d --kv-channels %d\n",
-                model->heads, model->kv_heads, model->head_dim);
-        return;
-    }
-    fprintf(out,
-            "    --num-attention-heads %d --kv-channels %d --multi-latent-attention --qk-layernorm\n"
-            "    --q-lora-rank %d --kv-lora-rank %d --qk-head-dim %d --qk-pos-emb-head-dim %d --v-head-dim %d\n",
-            model->heads, model->head_dim - latent->rope, latent->q_rank, latent->kv_rank,
-            model->head_dim - latent->rope, latent->rope, latent->value);
-    // Yarn that stretches nothing is plain rotation: beside --rope-type rope its fused kernel is refused
-    const YarnScaling none = {.factor = 1, .mscale = 1}, *yarn = model->yarn.factor > 0 ? &model->yarn : &none;
-    fprintf(out, "    --rotary-scaling-factor %g --mscale %g --mscale-all-dim %g\n", yarn->factor, yarn->mscale,
-            yarn->mscale_all);
-}
-
-// pretrain_gpt.py of 2026-08 takes 8 whatever the factor's flag says (argument_utils.py, gpt_config_from_args).
-static void write_llama3(double factor, FILE *out) {
-    static const double own = 8;
-    fprintf(out, "    --use-rope-scaling --rope-scaling-factor %g%s\n", factor,
-            factor == own ? "" : "  # which pretrain_gpt.py of 2026-08 leaves at 8");
-}
-
-static void write_positions(const ModelSpec *model, FILE *out) {
-    const RopeScaling *scaling = &model->rope_scaling;
-    const YarnScaling *yarn = &model->yarn;
-    if (model->position != POSITION_ROTARY) {
-        fputs("    --position-embedding-type learned_absolute\n", out);
-        return;
-    }
-    const bool by_yarn = yarn->factor > 0 && model->latent.kv_rank == 0;
-    fprintf(out, "    --position-embedding-type %s --rotary-base %.0f\n", by_yarn ? "yarn" : "rope", model->rope_theta);
-    if (by_yarn) {
-        fprintf(out,
-                "    --rotary-scaling-factor %g --yarn-original-max-position-embeddings %.0f\n"
-                "    --yarn-beta-fast %g --yarn-beta-slow %g --mscale %g --mscale-all-dim %g\n",
-                yarn->factor, yarn_original(model), yarn->fast, yarn->slow, yarn->mscale, yarn->mscale_all);
-    } else if (scaling->factor > 0 && is_llama3(scaling)) {
-        write_llama3(scaling->factor, out);
-    } else if (scaling->factor > 0) {
-        fprintf(out, "    --rotary-seq-len-interpolation-factor %g\n", scaling->factor);
-    }
-}
-
-static void write_model(const ConfigJob *job, FILE *out) {
-    const ModelSpec *model = job->model;
-    fprintf(out,
-            "MODEL=(\n"
-            "    --use-mcore-models --transformer-impl transformer_engine\n"
-            "    --num-layers %d --hidden-size %d --ffn-hidden-size %d\n",
-            model->layers, model->hidden, model->ffn);
-    write_attention(model, out);
-    fprintf(out,
-            "    --max-position-embeddings %d --seq-length %d\n"
-            "    --normalization %s --norm-epsilon %g\n",
-            job->plan->seq > model->max_seq ? job->plan->seq : model->max_seq, job->plan->seq,
-            model->norm == NORM_RMS ? "RMSNorm" : "LayerNorm", model->norm_eps);
-    write_positions(model, out);
-    // The plan has no dropout, Megatron's default is 0.1
-    fprintf(out, "    --attention-dropout 0 --hidden-dropout 0%s\n",
-            job->plan->loss == LOSS_ONE_COPY ? "" : " --cross-entropy-loss-fusion");
-    fprintf(out, "%s%s%s%s%s%s", model->mlp == MLP_GATED ? "    --swiglu\n" : "",
-            job->plan->op_fuser ? "    --use-transformer-engine-op-fuser\n" : "",
-            model->mlp_bias ? "" : "    --disable-bias-linear\n",
-            model->qkv_bias && !model->mlp_bias ? "    --add-qkv-bias\n" : "",
-            model->qk_norm == QK_NORM_HEAD ? "    --qk-layernorm\n" : "",
-            model->tied_embeddings ? "" : "    --untie-embeddings-and-output-weights\n");
-    write_experts(job, out);
-    PRINT_IF(job->plan->mtp > 0, out, "    --mtp-num-layers %d\n", job->plan->mtp);
-    fputs(")\n", out);
+    return megatron_refuse_model(job);
 }
 
 // Else gradients are scaled by a pass of their own first, which no plan's time has. Its FSDP has none (fsdp/
@@ -344,7 +159,7 @@ static void megatron_write(const ConfigJob *job, FILE *out) {
               ? "# export UB_SKIPMC=1  # --tp-comm-overlap on links without multicast, before Hopper\n\n"
               : "",
           out);
-    write_model(job, out);
+    megatron_write_model(job, out);
     write_parallelism(job, out);
     write_training(job, out);
     fputs("DATA=(--data-path \"$DATA_PATH\" --tokenizer-type HuggingFaceTokenizer --tokenizer-model "

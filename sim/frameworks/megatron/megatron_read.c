@@ -426,25 +426,6 @@ static Status read_loss(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// ---- the model
-
-// The preset with these sizes, where there is one.
-static Status read_sizes(Import *import, Error *error) {
-    int layers = 0, hidden = 0, ffn = 0, heads = 0, experts = 0;
-    TRY(megatron_int(import, M_LAYERS, 1, 1 << 16, &layers, error));
-    TRY(megatron_int(import, M_HIDDEN, 1, 1 << 20, &hidden, error));
-    TRY(megatron_int(import, M_FFN, 1, 1 << 22, &ffn, error));
-    TRY(megatron_int(import, M_HEADS, 1, 1 << 16, &heads, error));
-    TRY(megatron_int(import, M_EXPERTS, 0, 1 << 20, &experts, error));
-    import_name_model(import, &(ImportSizes){layers, hidden, ffn, heads, experts});
-    import->model_key = megatron_is_bridge(import) ? "tokenizer.tokenizer_model" : "--tokenizer-model";
-    TRY(import_word(import, import->model_key, &import->model, error));
-    if (import->model && (strchr(import->model, '$') || !strchr(import->model, '/'))) {
-        import->model = NULL;
-    }
-    return STATUS_OK;
-}
-
 // ---- the file
 
 // Several values of a flag stand in one text there.
@@ -548,7 +529,7 @@ static Status megatron_read(Import *import, Error *error) {
     TRY(read_graphs(import, error));
     TRY(read_loss(import, error));
     TRY(megatron_read_adapters(import, error));
-    TRY(read_sizes(import, error));
+    TRY(megatron_read_model(import, error));
     import_leave_out(import, bridge ? megatron_bridge_left_out : megatron_left_out);
     if (bridge) {
         const char *base = "the recipe that it is given to";

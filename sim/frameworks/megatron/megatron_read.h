@@ -93,4 +93,5 @@ Status megatron_read_batch(Import *import, Error *error);  // and the ranks
 Status megatron_read_stages(Import *import, Error *error);
 Status megatron_read_precision(Import *import, Error *error);
 Status megatron_read_adapters(Import *import, Error *error);
+Status megatron_read_model(Import *import, Error *error);
 void megatron_mark_known(Import *import);

@@ -255,7 +255,7 @@ Test(export_files, megatron_stretches_positions_as_the_models_config_says) {
         const char *words;
     } cases[] = {
         {"deepseek-v3",
-         {8, 0.707, 0.5, 4096, 32, 1},
+         {8, 0.707, 0.5, 4096, 32, 1, false},
          {.factor = 0},
          "    --rotary-scaling-factor 8 --mscale 0.707 --mscale-all-dim 0.5\n"},
         {"deepseek-v3", {.factor = 0}, {.factor = 0}, "    --rotary-scaling-factor 1 --mscale 1 --mscale-all-dim 0\n"},
@@ -266,11 +266,15 @@ Test(export_files, megatron_stretches_positions_as_the_models_config_says) {
          "    --use-rope-scaling --rope-scaling-factor 32  # which pretrain_gpt.py of 2026-08 leaves at 8\n"},
         {"llama-3-8b", {.factor = 0}, {4, 1, 2, 0}, "    --rotary-seq-len-interpolation-factor 4\n"},
         {"llama-3-8b",
-         {4, 1, 0, 32768, 32, 1},
+         {4, 1, 0, 32768, 32, 1, false},
          {.factor = 0},
          "    --position-embedding-type yarn --rotary-base 500000\n"
          "    --rotary-scaling-factor 4 --yarn-original-max-position-embeddings 32768\n"
-         "    --yarn-beta-fast 32 --yarn-beta-slow 1 --mscale 1 --mscale-all-dim 0\n"}};
+         "    --yarn-beta-fast 32 --yarn-beta-slow 1 --mscale 1 --mscale-all-dim 0\n"},
+        {"gpt-oss-20b",
+         {32, 1, 0, 4096, 32, 1, true},
+         {.factor = 0},
+         " --mscale 1 --mscale-all-dim 0\n    --no-yarn-correction-range-round-to-int\n"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Case made;
         Error error = {0};
@@ -288,8 +292,9 @@ Test(export_files, positions_that_megatron_cannot_stretch_are_refused) {
         YarnScaling yarn;
         RopeScaling scaling;
     } cases[] = {{"deepseek-v3", {.factor = 0}, {8, 1, 2, 0}},
-                 {"deepseek-v3", {8, 1, 1, 8192, 32, 1}, {.factor = 0}},
-                 {"deepseek-v3", {8, 1, 1, 4096, 64, 1}, {.factor = 0}},
+                 {"deepseek-v3", {8, 1, 1, 8192, 32, 1, false}, {.factor = 0}},
+                 {"deepseek-v3", {8, 1, 1, 4096, 64, 1, false}, {.factor = 0}},
+                 {"deepseek-v3", {8, 1, 1, 4096, 32, 1, true}, {.factor = 0}},
                  {"llama-3-8b", {.factor = 0}, {2.5, 1, 2, 0}},
                  {"llama-3-8b", {.factor = 0}, {8, 1, 4, 4096}}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -298,5 +303,38 @@ Test(export_files, positions_that_megatron_cannot_stretch_are_refused) {
         cr_expect_null(stretched(cases[i].model, &cases[i].yarn, &cases[i].scaling, &made, &error), "case %zu", i);
         cr_expect(strstr(error.message, "stretch the positions"), "%s", error.message);
         arena_free(&made.arena);
+    }
+}
+
+static char *text_of(const ModelSpec *model, Case *made) {
+    TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = 1, .attention = ATTENTION_CUDNN);
+    Error error = {0};
+    case_fill(made, "llama-3-8b", "megatron", &plan);
+    made->request.model = *model;
+    char *text = exported("megatron", made, &error);
+    cr_assert_not_null(text, "%s", error.message);
+    return text;
+}
+
+Test(export_files, megatron_is_told_how_far_which_layers_look_back) {
+    static const struct {
+        int window, first, every;
+        const char *words;
+    } cases[] = {{4096, 0, 0, "    --window-size 4095,0\n"},
+                 {128, 0, 2, "    --window-size 127,0 --window-attn-skip-freq 2\n"},
+                 {512, 21, 0, "    --window-size 511,0 --window-attn-skip-freq \"([0]*21+[1]*11)\"\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Case made;
+        Arena arena = {0};
+        ModelSpec model;
+        cr_assert_eq(model_find("llama-3-8b", &arena, &model, &(Error){0}), STATUS_OK);
+        model.window = cases[i].window;
+        model.window_first = cases[i].first;
+        model.window_every = cases[i].every;
+        char *text = text_of(&model, &made);
+        cr_expect(strstr(text, cases[i].words), "%s", text);
+        free(text);
+        arena_free(&made.arena);
+        arena_free(&arena);
     }
 }

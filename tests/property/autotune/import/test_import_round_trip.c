@@ -276,7 +276,8 @@ Test(import_round_trip, ranks_of_experts_read_back_as_the_same_plan) {
     check_pairs(pairs, sizeof pairs / sizeof pairs[0], "qwen3-30b-a3b");
 }
 
-Test(import_round_trip, latent_attention_and_shared_experts_read_back_as_the_same_plan) {
+Test(import_round_trip, models_that_need_flags_of_their_own_read_back_as_the_same_plan) {
     static const Pair pair = {"megatron", "megatron", "megatron@core", SYNTAX_SHELL, true, true, true, true};
     check_pairs(&pair, 1, "deepseek-v3");
+    check_pairs(&pair, 1, "gpt-oss-20b");
 }
