@@ -325,14 +325,19 @@ static Status put_variables(Python *python, ConfigNode *root, const ConfigNode *
     return STATUS_OK;
 }
 
-// Of update({"NAME": "value"}, NAME="value") and setdefault("NAME", "value").
+// Of update({"NAME": "value"}, **more, NAME="value") and setdefault("NAME", "value").
 static Status put_call(Python *python, ConfigNode *root, bool defaults) {
     ConfigNode *call = NULL;
+    const char *from = python->in.at;
     const int line = python->in.line;
     TRY(python_read_value(&python->in, 0, &call));
     const ConfigNode *unnamed = config_child(call, "_args_"), *first = unnamed ? unnamed->first : NULL;
     if (!defaults) {
-        TRY(first && first->kind == NODE_MAP ? put_variables(python, root, first) : STATUS_OK);
+        for (const ConfigNode *item = first; item; item = item->next) {
+            const bool more = strncmp(python_item_text(item), "**", 2) == 0;
+            const ConfigNode *map = more ? python_value_of(&python->in, from, item->text + 2) : item;
+            TRY(map && map->kind == NODE_MAP ? put_variables(python, root, map) : STATUS_OK);
+        }
         return put_variables(python, root, call);
     }
     const ConfigNode *set = config_child(root, "environ");
@@ -340,7 +345,15 @@ static Status put_call(Python *python, ConfigNode *root, bool defaults) {
     return is_said || !first->next ? STATUS_OK : put_environment(python, root, first->next, first->text, line);
 }
 
-// os.environ["NAME"] = "value", and what it is called with.
+// Behind name |=; NULL where that does not stand there.
+static const char *behind_joined(const char *at, const char *name) {
+    const size_t length = dotted_length(at);
+    const char *sign = at + length + strspn(at + length, " ");
+    const bool named = length == strlen(name) && strncmp(at, name, length) == 0;
+    return named && strncmp(sign, "|=", 2) == 0 ? sign + 2 : NULL;
+}
+
+// os.environ["NAME"] = "value", what it is joined with, and what it is called with.
 static Status take_environment(Python *python, ConfigNode *root, bool *taken) {
     static const struct {
         const char *name, *update, *set_default;
@@ -353,11 +366,14 @@ static Status take_environment(Python *python, ConfigNode *root, bool *taken) {
         if (defaults || is_call_of(python->in.at, names[i].update)) {
             return put_call(python, root, defaults);
         }
-        if (at) {
+        const char *joined = at ? NULL : behind_joined(python->in.at, names[i].name);
+        if (at || joined) {
             ConfigNode *value = NULL;
             const int line = python->in.line;
-            TRY(read_from(python, at, &value));
-            return put_environment(python, root, value, key, line);
+            TRY(read_from(python, at ? at : joined, &value));
+            return at                        ? put_environment(python, root, value, key, line)
+                   : value->kind == NODE_MAP ? put_variables(python, root, value)
+                                             : STATUS_OK;
         }
     }
     *taken = false;

@@ -225,6 +225,20 @@ Test(import_modules, sharding_that_the_script_asks_for_by_the_environment_is_tha
     arena_free(&arena);
 }
 
+Test(import_modules, variables_that_are_joined_to_the_environment_are_those_of_their_dict) {
+    static const char *const cases[] = {"os.environ |= {\"ACCELERATE_USE_FSDP\": \"true\"}\n",
+                                        "env = {\"ACCELERATE_USE_FSDP\": \"true\"}\nos.environ |= env\n",
+                                        "env = dict(ACCELERATE_USE_FSDP=\"true\")\nos.environ.update(env)\n",
+                                        "env = {\"ACCELERATE_USE_FSDP\": \"true\"}\nenviron.update(**env)\n"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const char *text = arena_format(&arena, "%sargs = TrainingArguments(\"out\")\n", cases[i]);
+        const Import import = read_in(text, SYNTAX_PYTHON, 8, &arena);
+        cr_expect_eq(import.said.size[AXIS_DP_SHARD], 8, "%s", text);
+        arena_free(&arena);
+    }
+}
+
 Test(import_modules, a_variable_that_is_made_a_word_is_that_word) {
     Arena arena = {0};
     const Import import = read_in("os.environ[\"ACCELERATE_USE_FSDP\"] = str(True)\n"
