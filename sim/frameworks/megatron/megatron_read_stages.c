@@ -1,10 +1,53 @@
 // Stages of a file of Megatron's as a plan's: the counterpart of megatron_stages.c. Chunks that no plan holds (inner
 // ones that differ) are refused with a reason. Asserts as in validate_args (megatron/training/arguments.py).
 
+#include "sim/base/text.h"
 #include "sim/frameworks/megatron/megatron_read.h"
 #include "sim/frameworks/pp_layout.h"
 
 enum { LAYERS_MOST = 1 << 16 };
+
+// What is a text of signs in flags may be lists of words, a stage each, in Python and YAML; NULL where it is neither.
+static const char *layout_text(Arena *arena, const ConfigNode *layout) {
+    static const char *const words[] = {"embedding", "decoder", "mtp", "loss"};
+    static const char signs[] = "EtmL";
+    if (layout->kind != NODE_LIST) {
+        return layout->kind == NODE_SCALAR ? layout->text : NULL;
+    }
+    size_t most = 1;
+    for (const ConfigNode *stage = layout->first; stage; stage = stage->next) {
+        most += stage->child_count + 1;
+    }
+    char *text = ARENA_ARRAY(arena, char, most), *at = text;
+    for (const ConfigNode *stage = layout->first; stage; stage = stage->next) {
+        for (const ConfigNode *word = stage->first; word; word = word->next) {
+            const int sign = text_index(words, sizeof words / sizeof words[0], word->text);
+            if (stage->kind != NODE_LIST || word->kind != NODE_SCALAR || sign < 0) {
+                return NULL;
+            }
+            *at++ = signs[sign];
+        }
+        *at++ = PP_LAYOUT_SIGN;
+    }
+    at[at > text ? -1 : 0] = '\0';
+    return text;
+}
+
+// NULL where none is said.
+static Status read_layout(Import *import, const char **text, Error *error) {
+    const char *key = megatron_key(import, M_LAYOUT);
+    const ConfigNode *layout = import_at(import, key);
+    const char *signs = layout ? layout_text(import->arena, layout) : NULL;
+    IMPORT_REFUSE_IF(layout && !signs, import, key,
+                     "a layout that is neither a text nor lists of embedding, decoder, mtp and loss");
+    FAIL_IF(signs && signs[0] == '\0' && !megatron_is_bridge(import), error, STATUS_USAGE,
+            "%s:%d: %s is empty: it takes a layout such as %s", import->path, layout->line, key, pp_layout_such_as);
+    if (signs && layout->kind == NODE_SCALAR) {
+        return megatron_word(import, M_LAYOUT, text, error);
+    }
+    *text = signs && signs[0] != '\0' ? signs : NULL;
+    return STATUS_OK;
+}
 
 static Status take_layout(Import *import, const char *text, int layers, Error *error) {
     const char *key = megatron_key(import, M_LAYOUT);
@@ -179,15 +222,10 @@ Status megatron_read_stages(Import *import, Error *error) {
     TRY(megatron_bool(import, M_COUNT_LOSS, &loss, error));
     TRY(read_virtual(import, layers, embedding + loss, error));
     TRY(read_ends(import, layers, error));
-    const ConfigNode *said_layout = import_at(import, megatron_key(import, M_LAYOUT));
-    if (said_layout && said_layout->kind != NODE_SCALAR) {
-        import_refuse(import, megatron_key(import, M_LAYOUT), "a layout as a list is not read yet: write it as a text");
+    TRY(read_layout(import, &layout, error));
+    if (import->refusal) {
         return STATUS_OK;
     }
-    FAIL_IF(said_layout && !megatron_is_bridge(import) && said_layout->text[0] == '\0', error, STATUS_USAGE,
-            "%s:%d: %s is empty: it takes a layout such as %s", import->path, said_layout->line,
-            megatron_key(import, M_LAYOUT), pp_layout_such_as);
-    TRY(megatron_word(import, M_LAYOUT, &layout, error));
     if (layout) {
         TRY(take_layout(import, layout, layers, error));
     } else {

@@ -106,6 +106,13 @@ static const Reading readings[] = {
      "qkv_rope=on"},
     {FLAGS("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1"), SYNTAX_SHELL, 4,
      "pp_split=ends pp_first=1 pp_last=5"},
+    {"model:\n  pipeline_model_parallel_size: 3\n  num_layers: 6\n  pipeline_model_parallel_layout: [[embedding, "
+     "decoder], "
+     "[decoder, decoder, decoder], [decoder, decoder, loss]]\ntrain: {global_batch_size: 8, micro_batch_size: 1}\n",
+     SYNTAX_YAML, 3, "pp_first=1 pp_last=2"},
+    {"model:\n  pipeline_model_parallel_size: 2\n  pipeline_model_parallel_layout: [[embedding, mamba], [loss]]\n"
+     "train: {global_batch_size: 8, micro_batch_size: 1}\n",
+     SYNTAX_YAML, 2, NULL},
     {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|tt|ttt|t*10L'"), SYNTAX_SHELL, 4,
      NULL},
     {FLAGS("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et|(t*2|)*6t*3L'"), SYNTAX_SHELL, 4,
