@@ -73,23 +73,19 @@ static bool recomputed_as_stage(const RunRow *row, const Target *target) {
     return row_cites(row, "dlrover@") && target->stages_recompute_whole;
 }
 
-static bool dropped_no_scores(const RunRow *row, const Target *target) {
-    (void)target;
+static bool dropped_no_scores(const RunRow *row) {
     return strcmp(row->attention_dropout, "0") == 0;
 }
 
-static bool dropped_of_adapters(const RunRow *row, const Target *target) {
-    (void)target;
+static bool dropped_of_adapters(const RunRow *row) {
     return row->lora_dropout > 0;
 }
 
-static bool exchanged_adapters(const RunRow *row, const Target *target) {
-    (void)target;
+static bool exchanged_adapters(const RunRow *row) {
     return row->lora_a2a == 1;
 }
 
-static bool launched_one_by_one(const RunRow *row, const Target *target) {
-    (void)target;
+static bool launched_one_by_one(const RunRow *row) {
     return row->launch_blocking == 1;
 }
 
@@ -146,16 +142,16 @@ static const Label labels[] = {
      .settings =
          SETTINGS(SET(gate_kept, true), SET(activation_apart, true), SET(repeats_keys, true), SET(halves_drop, true))},
     {.is = row_drops, .settings = SETTINGS(SET(halves_drop, true), SET(attention_dropout, DROPOUT_SOME))},
-    {.holds = dropped_no_scores, .settings = SETTINGS(SET(attention_dropout, DROPOUT_NONE))},
-    {.holds = dropped_of_adapters, .settings = SETTINGS(SET(adapters_drop, true))},
+    {.is = dropped_no_scores, .settings = SETTINGS(SET(attention_dropout, DROPOUT_NONE))},
+    {.is = dropped_of_adapters, .settings = SETTINGS(SET(adapters_drop, true))},
     // ATorch's FSDP shows parameters in bf16 (amp_native, auto/model_context.py at a73153087), adapters too, which
     // share a unit (wrap_trainable_outmost): peft's cast of their input to their dtype does nothing. Its layers are
     // transformers' own (LlamaAttentionFA)
     {.cites = "dlrover@", .settings = SETTINGS(SET(adapters_cast, false), SET(runtime.strided_rotary, true))},
     {.holds = recomputed_as_stage, .settings = SETTINGS(SET(recompute_whole, true))},
     {.is = row_pads_rows, .settings = SETTINGS(SET(runtime.pads_rows, true))},
-    {.holds = exchanged_adapters, .settings = SETTINGS(SET(adapters_exchange, true))},
-    {.holds = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
+    {.is = exchanged_adapters, .settings = SETTINGS(SET(adapters_exchange, true))},
+    {.is = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core, .settings = SETTINGS(SET(runtime.checks_loss, true))},
     {.is = row_has_local_layers,

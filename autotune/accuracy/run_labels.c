@@ -16,6 +16,18 @@ bool row_cites(const RunRow *row, const char *part) {
     return row->source_locator && strstr(row->source_locator, part) != NULL;
 }
 
+bool row_cites_any(const RunRow *row, const char *const *parts) {
+    while (*parts && !row_cites(row, *parts)) {
+        parts++;
+    }
+    return *parts != NULL;
+}
+
+// A row without a date ran today's.
+static bool ran_before(const RunRow *row, const char *date) {
+    return row->date[0] != '\0' && strcmp(row->date, date) < 0;
+}
+
 // A source that describes its kernels without mentioning a compiler was not compiled, whatever the target's recipes do.
 bool row_says_uncompiled(const RunRow *row) {
     const char *said = row->compiled_or_fused;
@@ -32,7 +44,7 @@ static const char fp8_weights_since[] = "2025-05";
 
 bool row_is_fp8_recipe(const RunRow *row, const Target *target) {
     return target->reduces_often_bf16 && strcmp(row->plan_word[PLAN_PRECISION], "fp8") == 0 &&
-           (row->date[0] == '\0' || strcmp(row->date, fp8_weights_since) >= 0);
+           !ran_before(row, fp8_weights_since);
 }
 
 // Among the kernels that a source names, Liger's stand for its fused loss too, unless a column says otherwise.
@@ -75,7 +87,7 @@ static const char current_scales_since[] = "2025-04-03";
 
 bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan) {
     return target->fp8_flavour == FP8_TRANSFORMER_ENGINE && plan->fp8_recipe == FP8_TENSORWISE &&
-           row->date[0] != '\0' && strcmp(row->date, current_scales_since) < 0;
+           ran_before(row, current_scales_since);
 }
 
 // torch.compile(model) has the head in its graph, whose operands TorchInductor pads since PyTorch 2.1.0
@@ -95,10 +107,6 @@ static const char cudnn_9_17_since[] = "2026-01-07", old_cudnn[] = "-913";
 // PyTorch's containers have CUDA 13 since 25.08, Megatron-Bridge's since it is built on 25.09 (2550d8a5a; v0.2.0, of
 // its 25.11), which is taken for all. Of MLPerf 5.1 (2025-10) Cisco's on H100 is on 25.01.
 static const char cuda_13_since[] = "2025-10-27";
-
-static bool ran_before(const RunRow *row, const char *date) {
-    return row->date[0] != '\0' && strcmp(row->date, date) < 0;
-}
 
 // Rows of its archive are dated by the archive's commit and name their release: 25.09 and 25.11 are of that container.
 static bool ran_old_cudnn(const RunRow *row) {
@@ -194,7 +202,7 @@ static const double old_library_share = 0.96;
 
 void row_take_libraries(const RunRow *row, Accelerator *accelerator) {
     const bool of_its_time = !cost_supports(accelerator, DTYPE_BF16);  // V100: measured with its own libraries
-    if (row->date[0] == '\0' || strcmp(row->date, new_libraries) >= 0 || of_its_time) {
+    if (!ran_before(row, new_libraries) || of_its_time) {
         return;
     }
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
@@ -276,7 +284,7 @@ static const char passes_since[] = "2026-04-08";
 
 bool row_is_plain_trace(const RunRow *row) {
     const char *said = row->compiled_or_fused;
-    return said && row->date[0] != '\0' && strcmp(row->date, passes_since) < 0 &&
+    return said && ran_before(row, passes_since) &&
            (strncmp(said, "graph", strlen("graph")) == 0 || strncmp(said, "compiler toolkit", strlen("compiler")) == 0);
 }
 
@@ -377,19 +385,11 @@ bool row_is_paddle(const RunRow *row) {
 static const char *const without_cudnn[] = {"(tag v24.11.1):nemo_megatron/", "(tag v24.11.1):nemotron/README_340b",
                                             "(tag v25.02):nemotron/README_340b", NULL};
 
-static bool runs_without_cudnn(const RunRow *row) {
-    const char *const *locator = without_cudnn;
-    while (*locator && !row_cites(row, *locator)) {
-        locator++;
-    }
-    return *locator != NULL;
-}
-
 AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled) {
-    return labelled != ATTENTION_CUDNN ? labelled
-           : runs_without_cudnn(row)   ? ATTENTION_FLASH
-           : row_attends_apart(row)    ? ATTENTION_EAGER
-                                       : ATTENTION_CUDNN;
+    return labelled != ATTENTION_CUDNN         ? labelled
+           : row_cites_any(row, without_cudnn) ? ATTENTION_FLASH
+           : row_attends_apart(row)            ? ATTENTION_EAGER
+                                               : ATTENTION_CUDNN;
 }
 
 // Benchmarks force balance, also where a row says nothing; Sinkhorn's iterations reach it.
@@ -423,8 +423,7 @@ bool row_prints_live(const RunRow *row) {
 static const char streams_avoided_since[] = "2024-04-10";
 
 bool row_records_streams(const RunRow *row) {
-    const bool titan =
-        row_cites(row, "titan commit") && row->date[0] != '\0' && strcmp(row->date, streams_avoided_since) < 0;
+    const bool titan = row_cites(row, "titan commit") && ran_before(row, streams_avoided_since);
     return titan || row_is_flagscale(row);
 }
 

@@ -7,15 +7,16 @@
 #include "sim/frameworks/target.h"
 #include "sim/plan/plan.h"
 
-bool row_cites(const RunRow *row, const char *part);  // of its source_locator
+bool row_cites(const RunRow *row, const char *part);              // of its source_locator
+bool row_cites_any(const RunRow *row, const char *const *parts);  // of which the last is NULL
 GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
-bool row_is_of_core(const RunRow *row);  // of the default version, whatever its attention
+bool row_is_of_core(const RunRow *row);  // a functional test of Megatron-LM: of its default version
 bool row_says_liger(const RunRow *row);
 bool row_is_plain_trace(const RunRow *row);  // collectives and kernels of its traced graphs wait where they stand
 bool row_skips_upcast(const RunRow *row);
-bool row_is_computed(const RunRow *row);        // by its source's simulator
-bool row_keeps_script_defaults(const RunRow *row);
+bool row_is_computed(const RunRow *row);            // by its source's simulator
+bool row_keeps_script_defaults(const RunRow *row);  // gradients are scaled apart, and looked through for NaN
 void take_script_defaults(const RunRow *row, TargetRuntime *runtime);
 bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own

@@ -8,13 +8,6 @@
 #include "autotune/accuracy/run_labels.h"
 #include "sim/base/text.h"
 
-static bool names_one(const RunRow *row, const char *const *parts) {
-    while (*parts && !row_cites(row, *parts)) {
-        parts++;
-    }
-    return *parts != NULL;
-}
-
 // Without --moe-grouped-gemm.
 static const char *const one_by_one[] = {"te_8experts2parallel_dist_optimizer", "te_8experts2parallel_multi_dist",
                                          "te_4experts2parallel", "te_2experts", NULL};
@@ -40,7 +33,7 @@ static const char *const unbalanced[] = {"/moe/gpt3_moe_mcore_te_ep8_", "/moe/gp
                                          NULL};
 
 bool row_is_of_experts(const RunRow *row) {
-    return row->experts.count > 0 && row_is_of_core(row) && names_one(row, routing_apart);
+    return row->experts.count > 0 && row_is_of_core(row) && row_cites_any(row, routing_apart);
 }
 
 // Rounds until the balance of a router as it is initialised moves by less than Megatron's 1e-4: 3 in each of 16 draws
@@ -51,8 +44,8 @@ enum { ROUNDS_AT_FIRST = 3 };
 void take_experts_of_test(const RunRow *row, TargetRuntime *runtime) {
     runtime->routes_apart = true;
     runtime->adds_gradients = adds_gradients(row);
-    runtime->balances_nothing = names_one(row, unbalanced);
-    runtime->experts_one_by_one = names_one(row, one_by_one);
+    runtime->balances_nothing = row_cites_any(row, unbalanced);
+    runtime->experts_one_by_one = row_cites_any(row, one_by_one);
     runtime->sinkhorn_rounds = row->balance && strcmp(row->balance, "sinkhorn") == 0 ? ROUNDS_AT_FIRST : 0;
 }
 
@@ -81,11 +74,11 @@ static const char *const unfused[] = {"_pp4_vp1/",
 static bool lacks_deterministic_kernel(const RunRow *row) {
     static const char *const free[] = {"nondeterministic", "reshard_2x1x4", NULL};
     const char *values = row->experts.count > 0 ? "golden_values_lts" : "/golden_values_lts_dgxa100_";
-    return row_cites(row, values) && !names_one(row, free);
+    return row_cites(row, values) && !row_cites_any(row, free);
 }
 
 bool row_attends_apart(const RunRow *row) {
-    return row_is_of_core(row) && (names_one(row, unfused) || lacks_deterministic_kernel(row));
+    return row_is_of_core(row) && (row_cites_any(row, unfused) || lacks_deterministic_kernel(row));
 }
 
 // --optimizer: muon, or dist_muon.

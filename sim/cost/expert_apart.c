@@ -54,10 +54,6 @@ enum {
     // weights turned, and picked with their order
     ORDERED_WEIGHTS = 1 + 1,
     ADDED = 1,  // by index, atomically
-    // the sum over tokens, splits of this rank, a slice of all ranks' counts and three sums of it
-    COUNTS = 6,
-    COUNTS_HOME = 4,
-    PARTS = 2,
 };
 
 static const Way forward[DISPATCH_COUNT][WAY_STEPS] = {

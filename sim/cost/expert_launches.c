@@ -21,12 +21,8 @@ enum {
     // the same three back, ones, times the loss's scale, sum of both gradients, casts of weight and input to fp32 and
     // of their gradients from it
     ROUTER_BACK = 10,
-    // sum over tokens, splits of this rank, a slice of all ranks' counts and three sums of it
-    COUNTS = 6,
     ROW_MAP = 3,          // _row_id_map_pass_1, 2 and 3
     TOP_K = 2,            // torch.topk: picks, sorts; back: zeros, scatter
-    COUNTS_HOME = 4,      // copies of counts and splits to the host
-    PARTS = 2,            // tokens and their weights are apart
     SIDES = 2,            // DeepEP: notify (cached where the layout is known) and the kernel itself
     HYBRID_COUNTS = 3,    // map of all ranks, its metadata, counts padded
     HYBRID_EXCHANGE = 4,  // flags, ranks in step, the kernel itself, ranks in step
@@ -145,6 +141,10 @@ static WayStep step_of(const Task *task) {
     }
 }
 
+static bool is_of_engine(const Target *target, const TrainPlan *plan) {
+    return target->expert_flavour == EXPERTS_PERMUTE_KERNELS && plan->fused == FUSED_FUSED;
+}
+
 static int kernels_of_engine(const Target *target, const TrainPlan *plan, const Task *task, WayStep step) {
     const Dispatch dispatch = target_dispatch(target, plan);
     const int apart = expert_launches_apart(target, plan, task, step);
@@ -156,14 +156,12 @@ static int kernels_of_engine(const Target *target, const TrainPlan *plan, const 
 
 int expert_launches_in_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     const WayStep step = step_of(task);
-    const bool engine = target->expert_flavour == EXPERTS_PERMUTE_KERNELS && plan->fused == FUSED_FUSED;
-    return engine && step != WAY_NONE ? expert_launches_inside(target, plan, task, step) : 0;
+    return is_of_engine(target, plan) && step != WAY_NONE ? expert_launches_inside(target, plan, task, step) : 0;
 }
 
 int expert_launches_behind_counts(const Target *target, const TrainPlan *plan) {
     static const unsigned char behind[DISPATCH_COUNT] = {[DISPATCH_DEEPEP] = 1, [DISPATCH_HYBRIDEP] = HYBRID_EXCHANGE};
-    const bool engine = target->expert_flavour == EXPERTS_PERMUTE_KERNELS && plan->fused == FUSED_FUSED;
-    return engine ? behind[target_dispatch(target, plan)] : 0;
+    return is_of_engine(target, plan) ? behind[target_dispatch(target, plan)] : 0;
 }
 
 int expert_launches_counted(const Target *target, const TrainPlan *plan, const Task *task) {
@@ -171,8 +169,8 @@ int expert_launches_counted(const Target *target, const TrainPlan *plan, const T
     if (step == WAY_NONE) {
         return 0;
     }
-    if (target->expert_flavour == EXPERTS_PERMUTE_KERNELS) {
-        return plan->fused == FUSED_FUSED ? kernels_of_engine(target, plan, task, step) : 0;
+    if (is_of_engine(target, plan)) {
+        return kernels_of_engine(target, plan, task, step);
     }
     const bool one_by_one = plan->fused == FUSED_EAGER || target->routes_eagerly;
     const bool apart = target->expert_flavour == EXPERTS_WEIGHTED_FP32 && one_by_one &&

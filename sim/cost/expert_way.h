@@ -17,6 +17,13 @@ typedef enum {
     WAY_NONE = WAY_STEPS
 } WayStep;
 
+// Of Megatron-core, with Transformer Engine's kernels for it or without.
+enum {
+    COUNTS = 6,       // sum over tokens, splits of this rank, a slice of all ranks' counts and three sums of it
+    COUNTS_HOME = 4,  // copies of counts and splits to the host
+    PARTS = 2,        // tokens and their weights are apart
+};
+
 // Of Megatron-core without its fused router and permutation (expert_apart.c); 0 = not counted there.
 int expert_launches_apart(const Target *target, const TrainPlan *plan, const Task *task, WayStep step);
 // Of these, what deterministic algorithms launch inside an operation.
