@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "autotune/import/python_values.h"
+#include "autotune/import/python_environment.h"
 
 typedef struct Python {
     PythonReader in;
@@ -14,47 +14,6 @@ typedef struct Python {
     ConfigNode *accelerator;                         // the Accelerator's arguments, until all is read
     Error no_accelerator;                            // why they are not read
 } Python;
-
-// Replaces `child`; NULL = appends.
-static ConfigNode *place(Arena *arena, ConfigNode *map, ConfigNode *child, ConfigNode *node) {
-    if (!child) {
-        config_append(arena, map, node);
-        return node;
-    }
-    ConfigNode *next = child->next;
-    *child = *node;
-    child->next = next;
-    return child;
-}
-
-// cfg.a.b = value: replaces the previous value, as it does when the recipe runs.
-static Status put(Python *python, ConfigNode *root, const char *path, const ConfigNode *value, int line) {
-    Arena *arena = python->in.source->arena;
-    ConfigNode *map = root;
-    for (int depth = 0;; depth++) {
-        const size_t length = strcspn(path, ".");
-        const char *key = python_copied(&python->in, path, length);
-        ConfigNode *child = config_child(map, key);
-        FAIL_WITH(depth == CONFIG_MAX_DEPTH, config_malformed(python->in.source, line, "a name of too many words"));
-        const bool last = path[length] == '\0';
-        if (last || !child || child->kind != NODE_MAP) {
-            ConfigNode *made = last ? config_copy(value, arena) : config_node(arena, NODE_MAP, line);
-            made->key = key;
-            made->line = line;
-            if (!last && child) {  // a word until now: its name is kept
-                ConfigNode *target = config_copy(child, arena);
-                target->key = "_target_";
-                config_append(arena, made, target);
-            }
-            child = place(arena, map, child, made);
-        }
-        if (last) {
-            return STATUS_OK;
-        }
-        map = child;
-        path += length + 1;
-    }
-}
 
 static bool is_config(const char *name, size_t length) {
     return (length == 3 && strncmp(name, "cfg", 3) == 0) || (length == 6 && strncmp(name, "config", 6) == 0);
@@ -74,7 +33,7 @@ static Status take_paths(Python *python, ConfigNode *root, const char **paths, i
     TRY(claim(python, line));
     TRY(python_read_value(&python->in, 0, &value));
     for (int i = 0; i < count; i++) {
-        TRY(put(python, root, paths[i], value, line));
+        TRY(python_put(&python->in, root, paths[i], value, line));
     }
     return STATUS_OK;
 }
@@ -98,11 +57,6 @@ static const char *whole_called(const char *at) {
         }
     }
     return NULL;
-}
-
-static bool is_call_of(const char *at, const char *name) {
-    const size_t length = strlen(name);
-    return dotted_length(at) == length && strncmp(at, name, length) == 0 && at[length] == '(';
 }
 
 // **name within: what it holds would be left out.
@@ -161,7 +115,7 @@ static Status take_arguments(Python *python, ConfigNode *root, const char *above
     for (const ConfigNode *child = value->first; child; child = child->next) {
         if (child->key && child->key[0] != '_') {
             const char *path = arena_format(python->in.source->arena, "%s%s%s", above, above[0] ? "." : "", child->key);
-            TRY(put(python, root, path, child, child->line ? child->line : line));
+            TRY(python_put(&python->in, root, path, child, child->line ? child->line : line));
         }
     }
     return STATUS_OK;
@@ -184,7 +138,7 @@ static Status take_whole(Python *python, ConfigNode *root, const char *name) {
     const int line = python->in.line;
     TRY(claim_whole(python));
     TRY(take_arguments(python, root, ""));
-    return put(python, root, name, config_scalar(python->in.source->arena, name, "true", line), line);
+    return python_put(&python->in, root, name, config_scalar(python->in.source->arena, name, "true", line), line);
 }
 
 // The object itself, and not an attribute of one: Accelerator().local_process_index.
@@ -246,21 +200,15 @@ static Status take_return(Python *python, ConfigNode *root) {
     if (taken) {
         return STATUS_OK;
     }
-    if (is_call_of(python->in.at, "Trainer.Config")) {
+    if (python_is_call_of(python->in.at, "Trainer.Config")) {
         TRY(claim_whole(python));
         return take_arguments(python, root, "");
     }
-    if (!is_call_of(python->in.at, "LoraConfig")) {
+    if (!python_is_call_of(python->in.at, "LoraConfig")) {
         return STATUS_OK;
     }
     TRY(only_one(python, &python->adapter_line, "LoraConfig"));
     return take_arguments(python, root, "peft_config");
-}
-
-static Status read_from(Python *python, const char *at, ConfigNode **value) {
-    python->in.at = at;
-    python_skip_space(&python->in, false);
-    return python_read_value(&python->in, 0, value);
 }
 
 // Those that a model is loaded with: arguments = {...}, arguments["key"] = value, arguments.update(key=value).
@@ -268,15 +216,15 @@ static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken
     static const char name[] = "arguments", update[] = "arguments.update", model[] = "model_arguments";
     const char *at = python->in.at;
     *taken = true;
-    if (is_call_of(at, update)) {
+    if (python_is_call_of(at, update)) {
         return take_arguments(python, root, model);
     }
     const char *key = NULL, *set = python_item_set(&python->in, name, &key);
     if (set) {
         ConfigNode *value = NULL;
         const int line = python->in.line;
-        TRY(read_from(python, set, &value));
-        return put(python, root, arena_format(python->in.source->arena, "%s.%s", model, key), value, line);
+        TRY(python_read_from(&python->in, set, &value));
+        return python_put(&python->in, root, arena_format(python->in.source->arena, "%s.%s", model, key), value, line);
     }
     const size_t length = strlen(name);
     *taken = dotted_length(at) == length && strncmp(at, name, length) == 0;
@@ -290,93 +238,6 @@ static Status take_model_arguments(Python *python, ConfigNode *root, bool *taken
         python_skip_space(&python->in, false);
         TRY(take_arguments(python, root, model));
     }
-    return STATUS_OK;
-}
-
-// str(2) is 2; of another call, its name.
-static const ConfigNode *word_of(const Python *python, const ConfigNode *value) {
-    const ConfigNode *class = config_child(value, "_target_"), *unnamed = config_child(value, "_args_");
-    if (value->kind == NODE_SCALAR) {
-        return value;
-    }
-    if (class && strcmp(class->text, "str") == 0 && unnamed && unnamed->first->kind == NODE_SCALAR) {
-        return unnamed->first;
-    }
-    Arena *arena = python->in.source->arena;
-    return config_scalar(arena, NULL, class ? arena_format(arena, "%s(...)", class->text) : "...", value->line);
-}
-
-// What the launcher would say, by the environment. Of others' names nothing is read.
-static Status put_environment(Python *python, ConfigNode *root, const ConfigNode *value, const char *name, int line) {
-    static const char *const launchers[] = {"ACCELERATE_", "FSDP_"};
-    for (size_t i = 0; name && i < sizeof launchers / sizeof launchers[0]; i++) {
-        if (strncmp(name, launchers[i], strlen(launchers[i])) == 0) {
-            return put(python, root, arena_format(python->in.source->arena, "environ.%s", name), word_of(python, value),
-                       line);
-        }
-    }
-    return STATUS_OK;
-}
-
-static Status put_variables(Python *python, ConfigNode *root, const ConfigNode *map) {
-    for (const ConfigNode *child = map->first; child; child = child->next) {
-        TRY(put_environment(python, root, child, child->key, child->line));
-    }
-    return STATUS_OK;
-}
-
-// Of update({"NAME": "value"}, **more, NAME="value") and setdefault("NAME", "value").
-static Status put_call(Python *python, ConfigNode *root, bool defaults) {
-    ConfigNode *call = NULL;
-    const char *from = python->in.at;
-    const int line = python->in.line;
-    TRY(python_read_value(&python->in, 0, &call));
-    const ConfigNode *unnamed = config_child(call, "_args_"), *first = unnamed ? unnamed->first : NULL;
-    if (!defaults) {
-        for (const ConfigNode *item = first; item; item = item->next) {
-            const bool more = strncmp(python_item_text(item), "**", 2) == 0;
-            const ConfigNode *map = more ? python_value_of(&python->in, from, item->text + 2) : item;
-            TRY(map && map->kind == NODE_MAP ? put_variables(python, root, map) : STATUS_OK);
-        }
-        return put_variables(python, root, call);
-    }
-    const ConfigNode *set = config_child(root, "environ");
-    const bool is_said = !first || first->kind != NODE_SCALAR || (set && config_child(set, first->text));
-    return is_said || !first->next ? STATUS_OK : put_environment(python, root, first->next, first->text, line);
-}
-
-// Behind name |=; NULL where that does not stand there.
-static const char *behind_joined(const char *at, const char *name) {
-    const size_t length = dotted_length(at);
-    const char *sign = at + length + strspn(at + length, " ");
-    const bool named = length == strlen(name) && strncmp(at, name, length) == 0;
-    return named && strncmp(sign, "|=", 2) == 0 ? sign + 2 : NULL;
-}
-
-// os.environ["NAME"] = "value", what it is joined with, and what it is called with.
-static Status take_environment(Python *python, ConfigNode *root, bool *taken) {
-    static const struct {
-        const char *name, *update, *set_default;
-    } names[] = {{"os.environ", "os.environ.update", "os.environ.setdefault"},
-                 {"environ", "environ.update", "environ.setdefault"}};
-    *taken = true;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *key = NULL, *at = python_item_set(&python->in, names[i].name, &key);
-        const bool defaults = is_call_of(python->in.at, names[i].set_default);
-        if (defaults || is_call_of(python->in.at, names[i].update)) {
-            return put_call(python, root, defaults);
-        }
-        const char *joined = at ? NULL : behind_joined(python->in.at, names[i].name);
-        if (at || joined) {
-            ConfigNode *value = NULL;
-            const int line = python->in.line;
-            TRY(read_from(python, at ? at : joined, &value));
-            return at                        ? put_environment(python, root, value, key, line)
-                   : value->kind == NODE_MAP ? put_variables(python, root, value)
-                                             : STATUS_OK;
-        }
-    }
-    *taken = false;
     return STATUS_OK;
 }
 
@@ -420,7 +281,7 @@ static Status take_other(Python *python, ConfigNode *root) {
     }
     TRY(take_model_arguments(python, root, &taken));
     if (!taken) {
-        TRY(take_environment(python, root, &taken));
+        TRY(python_take_environment(&python->in, root, &taken));
     }
     if (taken) {
         return STATUS_OK;

@@ -231,3 +231,55 @@ Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
     python_go_to(python, end);
     return name == strlen((*value)->text) ? replace_name(python, from, value) : STATUS_OK;
 }
+
+Status python_read_from(PythonReader *python, const char *at, ConfigNode **value) {
+    python->at = at;
+    python_skip_space(python, false);
+    return python_read_value(python, 0, value);
+}
+
+bool python_is_call_of(const char *at, const char *name) {
+    const size_t length = strlen(name);
+    return dotted_length(at) == length && strncmp(at, name, length) == 0 && at[length] == '(';
+}
+
+// Replaces `child`; NULL = appends.
+static ConfigNode *place(Arena *arena, ConfigNode *map, ConfigNode *child, ConfigNode *node) {
+    if (!child) {
+        config_append(arena, map, node);
+        return node;
+    }
+    ConfigNode *next = child->next;
+    *child = *node;
+    child->next = next;
+    return child;
+}
+
+// cfg.a.b = value: replaces the previous value, as it does when the recipe runs.
+Status python_put(PythonReader *python, ConfigNode *root, const char *path, const ConfigNode *value, int line) {
+    Arena *arena = python->source->arena;
+    ConfigNode *map = root;
+    for (int depth = 0;; depth++) {
+        const size_t length = strcspn(path, ".");
+        const char *key = python_copied(python, path, length);
+        ConfigNode *child = config_child(map, key);
+        FAIL_WITH(depth == CONFIG_MAX_DEPTH, config_malformed(python->source, line, "a name of too many words"));
+        const bool last = path[length] == '\0';
+        if (last || !child || child->kind != NODE_MAP) {
+            ConfigNode *made = last ? config_copy(value, arena) : config_node(arena, NODE_MAP, line);
+            made->key = key;
+            made->line = line;
+            if (!last && child) {  // a word until now: its name is kept
+                ConfigNode *target = config_copy(child, arena);
+                target->key = "_target_";
+                config_append(arena, made, target);
+            }
+            child = place(arena, map, child, made);
+        }
+        if (last) {
+            return STATUS_OK;
+        }
+        map = child;
+        path += length + 1;
+    }
+}

@@ -22,6 +22,13 @@ void python_skip_space(PythonReader *python, bool lines);
 void python_go_to(PythonReader *python, const char *end);
 Status python_read_value(PythonReader *python, int depth, ConfigNode **value);  // at python->at, which moves behind it
 
+Status python_read_from(PythonReader *python, const char *at, ConfigNode **value);  // at that place
+
+bool python_is_call_of(const char *at, const char *name);
+
+// Under that path, "model.x"; the previous value is replaced, as it is when the script runs.
+Status python_put(PythonReader *python, ConfigNode *root, const char *path, const ConfigNode *value, int line);
+
 // The text of an item as it stands, of **name and name; "..." for what is no word.
 const char *python_item_text(const ConfigNode *item);
 
