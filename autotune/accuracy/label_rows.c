@@ -39,26 +39,21 @@ static bool launched_experts_at_once(const RunRow *row, const Target *target) {
 // with experts have (fca8ab7be: aot_eager, no passes).
 static const char product_since[] = "2025-11-21", product_until[] = "2026-04-06", eager_until[] = "2026-04-14";
 
-static bool says(const RunRow *row, const char *words) {
-    return row->compiled_or_fused && strstr(row->compiled_or_fused, words);
-}
-
-static bool routes_apart(const RunRow *row, const Target *target) {
+static bool routes_uncompiled(const RunRow *row, const Target *target) {
     return row->experts.count > 0 && target->routes_eagerly;
 }
 
 static bool summed_by_index(const RunRow *row, const Target *target) {
     const bool by_product = strcmp(row->date, product_since) >= 0 && strcmp(row->date, product_until) < 0;
-    return routes_apart(row, target) && target->sums_by_product && !by_product;
+    return routes_uncompiled(row, target) && target->sums_by_product && !by_product;
 }
 
 static bool compiled_routing(const RunRow *row, const Target *target) {
-    return routes_apart(row, target) && (strcmp(row->date, eager_until) >= 0 || says(row, "full inductor"));
+    return routes_uncompiled(row, target) && (strcmp(row->date, eager_until) >= 0 || row_has_full_inductor(row));
 }
 
 static bool traced_attention(const RunRow *row, const Target *target) {
-    const char *said = row->compiled_or_fused;
-    return routes_apart(row, target) && !compiled_routing(row, target) && said && strncmp(said, "graph", 5) == 0;
+    return routes_uncompiled(row, target) && !compiled_routing(row, target) && row_is_traced(row);
 }
 
 // Nanotron's sweep has two tables. Runs with values that the later one (banner.html) has among the failed are those

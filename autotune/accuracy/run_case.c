@@ -363,7 +363,7 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
     row_take_container(row, run->request.model.head_dim, &run->request.cluster.accelerator);
     request_set_world(&run->request, mesh_world(&run->plan.mesh), mapper->arena);
     take_kernel_of_date(run);
-    if (row_is_plain_trace(row) && !strstr(row->compiled_or_fused, "full inductor")) {
+    if (row_is_plain_trace(row) && !row_has_full_inductor(row)) {
         run->plan.fused = FUSED_EAGER;
     }
     // fp8_rules.c predicts no other

@@ -23,6 +23,10 @@ bool row_cites_any(const RunRow *row, const char *const *parts) {
     return *parts != NULL;
 }
 
+static bool says_first(const RunRow *row, const char *words) {
+    return row->compiled_or_fused && strncmp(row->compiled_or_fused, words, strlen(words)) == 0;
+}
+
 // A row without a date ran today's.
 static bool ran_before(const RunRow *row, const char *date) {
     return row->date[0] != '\0' && strcmp(row->date, date) < 0;
@@ -55,9 +59,7 @@ bool row_says_liger(const RunRow *row) {
 // Whose own preparation of packed weights skips what peft's casts to fp32: framework_plugin_bnb.py at 876e2ed, and
 // train.py of fsdp_qlora, which replaces linear layers itself (e877dda50).
 bool row_skips_upcast(const RunRow *row) {
-    const char *kernels = row->compiled_or_fused;
-    return (kernels && strncmp(kernels, "accelerated-peft", strlen("accelerated-peft")) == 0) ||
-           row_cites(row, "fsdp_qlora@");
+    return says_first(row, "accelerated-peft") || row_cites(row, "fsdp_qlora@");
 }
 
 static bool is_of_bridge(const RunRow *row) {
@@ -282,10 +284,16 @@ bool row_has_local_layers(const RunRow *row) {
 // by default. Without Inductor nothing is compiled.
 static const char passes_since[] = "2026-04-08";
 
+bool row_is_traced(const RunRow *row) {
+    return says_first(row, "graph");
+}
+
 bool row_is_plain_trace(const RunRow *row) {
-    const char *said = row->compiled_or_fused;
-    return said && ran_before(row, passes_since) &&
-           (strncmp(said, "graph", strlen("graph")) == 0 || strncmp(said, "compiler toolkit", strlen("compiler")) == 0);
+    return ran_before(row, passes_since) && (row_is_traced(row) || says_first(row, "compiler toolkit"));
+}
+
+bool row_has_full_inductor(const RunRow *row) {
+    return row->compiled_or_fused && strstr(row->compiled_or_fused, "full inductor");
 }
 
 // Megatron-LM's own tests set what arguments.py does not: where a row says none of it, it is what most of their

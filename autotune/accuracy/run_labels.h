@@ -13,7 +13,9 @@ GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
 bool row_is_of_core(const RunRow *row);  // a functional test of Megatron-LM: of its default version
 bool row_says_liger(const RunRow *row);
-bool row_is_plain_trace(const RunRow *row);  // collectives and kernels of its traced graphs wait where they stand
+bool row_is_traced(const RunRow *row);          // its graph, which is run in place of the modules
+bool row_is_plain_trace(const RunRow *row);     // collectives and kernels of its traced graphs wait where they stand
+bool row_has_full_inductor(const RunRow *row);  // which compiles all of a step, not layers
 bool row_skips_upcast(const RunRow *row);
 bool row_is_computed(const RunRow *row);            // by its source's simulator
 bool row_keeps_script_defaults(const RunRow *row);  // gradients are scaled apart, and looked through for NaN
