@@ -112,6 +112,15 @@ Test(model_config, yarn_is_kept_for_frameworks_that_have_it) {
               model.yarn.original == 4096 && model.yarn.fast == 64 && model.yarn.slow == 1);
 }
 
+// gpt-oss has truncate false.
+Test(model_config, yarn_rounds_between_which_pairs_it_changes_unless_told_not_to) {
+    cr_assert_eq(load("{" SMALL ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":8}}"), STATUS_OK);
+    cr_expect_not(model.yarn.unrounded);
+    cr_assert_eq(load("{" SMALL ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":8,\"truncate\":false}}"),
+                 STATUS_OK);
+    cr_expect(model.yarn.unrounded);
+}
+
 Test(model_config, tied_embeddings_are_read) {
     cr_assert_eq(load("{" SMALL ",\"tie_word_embeddings\":true}"), STATUS_OK, "%s", error.message);
     cr_assert(model.tied_embeddings);
