@@ -21,7 +21,7 @@ static const char *bridge_refuse(const ConfigJob *job) {
     REFUSE_IF(job->arena, plan_offloads_states(job->plan),
               "a file of megatron-bridge does not say offload=%s yet: use --offload none",
               offload_names[job->plan->offload]);
-    return NULL;
+    return megatron_refuse_kernel(job);
 }
 
 // Of training/mixed_precision.py; their parameters in fp8 are said below.

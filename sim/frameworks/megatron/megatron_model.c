@@ -66,6 +66,14 @@ static bool knows_positions(const ModelSpec *model) {
     return scaling->factor == 0 && (yarn->factor == 0 || own);
 }
 
+// get_attention_backend of Transformer Engine at d0067d0da: FlashAttention is left out for any softmax but the plain.
+const char *megatron_refuse_kernel(const ConfigJob *job) {
+    REFUSE_IF(job->arena, job->model->sinks && job->plan->attention == ATTENTION_FLASH,
+              "Transformer Engine has no FlashAttention with sinks, which %s has: use --attention cudnn",
+              job->model->name);
+    return NULL;
+}
+
 const char *megatron_refuse_model(const ConfigJob *job) {
     const ModelSpec *model = job->model;
     REFUSE_IF(job->arena, !knows_layers(model),
@@ -81,7 +89,7 @@ const char *megatron_refuse_model(const ConfigJob *job) {
               "flags of Megatron-LM for layers of experts like those of %s are not written yet: use --as "
               "megatron-bridge with --target megatron@bridge-0.6, whose recipe takes the model from its checkpoint",
               model->name);
-    return NULL;
+    return megatron_refuse_kernel(job);
 }
 
 static const char *dispatcher_words(const ConfigJob *job) {

@@ -338,3 +338,25 @@ Test(export_files, megatron_is_told_how_far_which_layers_look_back) {
         arena_free(&arena);
     }
 }
+
+Test(export_files, layers_that_flags_of_megatron_cannot_say_are_refused) {
+    static const struct {
+        const char *model, *words;
+        AttentionKernel attention;
+        bool out_bias, capped;
+    } cases[] = {{"gpt-oss-20b", "no FlashAttention with sinks", ATTENTION_FLASH, true, false},
+                 {"llama-3-8b", "describe the layers", ATTENTION_CUDNN, true, false},
+                 {"llama-3-8b", "describe the layers", ATTENTION_CUDNN, false, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Case made;
+        Error error = {0};
+        const TrainPlan plan =
+            PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = 1, .attention = cases[i].attention);
+        case_fill(&made, cases[i].model, "megatron", &plan);
+        made.request.model.out_bias = cases[i].out_bias;
+        made.request.model.logit_cap = cases[i].capped ? 30 : 0;
+        cr_expect_null(exported("megatron", &made, &error), "case %zu", i);
+        cr_expect(strstr(error.message, cases[i].words), "case %zu: %s", i, error.message);
+        arena_free(&made.arena);
+    }
+}
