@@ -42,15 +42,10 @@ static const char *const from_github[] = {
     "_moe_mcore_te_ep8_resume_torch_dist_muon/",
     "_te_tp4_ep2_etp2_pp2_resume_torch_dist_dist_optimizer/",
     "_te_tp4_ep2_etp2_pp2_scoped_cudagraph/",
+    NULL,
 };
 
 const char *row_machine(const RunRow *row) {
-    if (row_is_of_core(row) && row_cites(row, "/golden_values_dev_dgx_h100.json")) {
-        for (size_t i = 0; i < sizeof from_github / sizeof from_github[0]; i++) {
-            if (row_cites(row, from_github[i])) {
-                return "aws-p5";
-            }
-        }
-    }
-    return row->cluster;
+    const bool is = row_is_of_core(row) && row_cites(row, "/golden_values_dev_dgx_h100.json");
+    return is && row_cites_any(row, from_github) ? "aws-p5" : row->cluster;
 }
