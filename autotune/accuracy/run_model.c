@@ -209,11 +209,39 @@ static const char *named_model(Arena *arena, const RunRow *row, ModelSpec *model
     return arena_format(arena, "layers, hidden, heads, ffn and vocab are empty, and \"%s\" is no preset", row->model);
 }
 
-const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
+// A size that is empty is that of the preset which the row names and whose other sizes it has.
+static bool take_size(int64_t *size, int64_t of_preset) {
+    const bool same = *size == 0 || *size == of_preset;
+    *size = of_preset;
+    return same;
+}
+
+static bool take_named_sizes(Arena *arena, RunRow *row) {
+    Error error = {0};
+    ModelSpec named;
+    if (model_find(row->model, arena, &named, &error) != STATUS_OK) {
+        return false;
+    }
+    bool same = take_size(&row->layers, named.layers);
+    same &= take_size(&row->hidden, named.hidden);
+    same &= take_size(&row->heads, named.heads);
+    same &= take_size(&row->ffn, named.ffn);
+    same &= row->vocab > 0 || take_size(&row->vocab, named.vocab);  // padded or not: its own
+    row->kv_heads = row->kv_heads > 0 ? row->kv_heads : named.kv_heads;
+    return same;
+}
+
+static bool lacks_size(const RunRow *row) {
+    return row->layers == 0 || row->hidden == 0 || row->heads == 0 || row->ffn == 0 || row->vocab == 0;
+}
+
+const char *run_model(Arena *arena, const RunRow *given, ModelSpec *model) {
+    RunRow filled = *given;
+    const RunRow *row = &filled;
     if (row->layers == 0 && row->hidden == 0 && row->heads == 0 && row->ffn == 0 && row->vocab == 0) {
         return named_model(arena, row, model);
     }
-    if (row->layers == 0 || row->hidden == 0 || row->heads == 0 || row->ffn == 0 || row->vocab == 0) {
+    if (lacks_size(row) && !take_named_sizes(arena, &filled)) {
         return "of layers, hidden, heads, ffn and vocab some are empty";
     }
     const bool plain = strcmp(row->mlp, "gelu") == 0;
