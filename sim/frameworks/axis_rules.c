@@ -45,7 +45,8 @@ static int feed_forward_columns(const ModelSpec *model, const TrainPlan *plan) {
 
 static const char *check_tp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP];
-    const Divisible sizes[] = {{model->kv_heads, "key-value heads"},
+    const bool shares = target->shares_keys && tp > model->kv_heads && tp % model->kv_heads == 0;
+    const Divisible sizes[] = {{shares ? tp : model->kv_heads, "key-value heads"},
                                {model->heads, "attention heads"},
                                {feed_forward_columns(model, plan), "feed-forward columns"},
                                {target_vocab(target, model, tp), "vocabulary entries"}};

@@ -115,6 +115,7 @@ static const TargetField fields[] = {
     NEWER(loss_regathers),
     NEWER(cp_keeps_gathered),
     NEWER(repeats_keys),
+    NEWER(shares_keys),
     NEWER(own_graphs),
     NEWER(finetunes),
     NEWER(upcasts_frozen),

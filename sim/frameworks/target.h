@@ -32,6 +32,7 @@ typedef struct Target {
     bool cp_scatters;            // with all-gather: one reduce-scatter returns dKV, else it travels the ring
     bool cp_keeps_gathered;      // with all-gather: gathered keys and values are kept, backward gathers none
     bool repeats_keys;           // keys and values have a copy for every query head before attention, and before cp
+    bool shares_keys;            // so do ranks of tp beyond the key-value heads, of what products made of all
     int cp_block;                // with cp the sequence is a multiple of this many tokens a rank; 0 = any
     Dtype reduce_dtype_bf16;     // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
     bool reduces_fp32_only;      // reduce_dtype=bf16 is refused

@@ -57,6 +57,7 @@ typedef struct Dims {
     int heads, kv_heads, head_dim, core_kv_heads;  // core: of keys and values as the attention kernel reads them
     int64_t q_width, k_width, v_width, core_k_width,
         core_v_width;                           // latent attention: head_dim is the mean of keys and values
+    int64_t qkv_width;                          // of one product: less where ranks share a key-value head
     int64_t o_width;                            // of attention's output
     bool vocab_split;                           // the loss works on a tp slice
     bool embed_split;                           // the embedding too

@@ -26,7 +26,7 @@ static Projection attention_projection(Lowering *lowering) {
     const Dims *d = &lowering->dims;
     Projection projection = {.count = lowering->fused_qkv ? 1 : 3};
     if (lowering->fused_qkv) {
-        const int64_t width = d->q_width + d->k_width + d->v_width;
+        const int64_t width = d->qkv_width;
         projection.linear[0] = attention_linear(lowering, "qkv", 0, 2);
         projection.linear[0].backward_name = "qkv dgrad";
         projection.linear[0].weight_name = "qkv wgrad";
@@ -96,7 +96,7 @@ void projection_backward(Lowering *lowering, const Projection *projection, const
 static AttentionRefs attention_refs(const Lowering *lowering, const int32_t part[MAX_PARTS], int count) {
     const Dims *d = &lowering->dims;
     if (count == 1) {
-        const int64_t width = d->q_width + d->k_width + d->v_width;
+        const int64_t width = lowering_shares_keys(lowering) ? d->qkv_width * lowering->tp : d->qkv_width;
         return (AttentionRefs){column(lowering, part[0], 0), column(lowering, part[0], d->q_width),
                                column(lowering, part[0], d->q_width + d->k_width), width, width};
     }
@@ -359,8 +359,11 @@ int32_t lower_attention(Lowering *lowering, int32_t x) {
     if (lowering->model->latent.kv_rank > 0) {
         return lower_latent_attention(lowering, x);
     }
-    const Projection projection = attention_projection(lowering);
+    Projection projection = attention_projection(lowering);
     projection_forward(lowering, &projection, op_whole(lowering, x));
+    if (lowering_shares_keys(lowering)) {
+        projection.y[0] = lower_shared_keys(lowering, projection.y[0]);
+    }
     AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
     const int32_t o = attention_inner(lowering);
     turn_a_copy(lowering, SECTION_LAYER_FORWARD, &refs);
@@ -383,10 +386,13 @@ Projection lower_attention_backward(Lowering *lowering) {
         return lower_latent_attention_backward(lowering);
     }
     const Projection projection = attention_projection(lowering);
-    AttentionRefs refs = attention_refs(lowering, projection.y, projection.count);
+    const bool shares = lowering_shares_keys(lowering);
+    const int32_t whole = shares ? shared_keys_whole(lowering) : -1,
+                  dwhole = shares ? shared_keys_gradient(lowering) : -1;
+    AttentionRefs refs = attention_refs(lowering, shares ? &whole : projection.y, projection.count);
     turn_a_copy(lowering, SECTION_LAYER_BACKWARD, &refs);
     refs = value_halves(lowering, &refs);
-    const AttentionRefs wide = attention_refs(lowering, projection.dy, projection.count);
+    const AttentionRefs wide = attention_refs(lowering, shares ? &dwhole : projection.dy, projection.count);
     const AttentionRefs gradients =
         attention_halves(lowering, &wide, (const char *const[]){"dq_half", "dk_half", "dv_half"});
     const AttentionRefs core = read_refs(lowering, &refs);
@@ -401,5 +407,8 @@ Projection lower_attention_backward(Lowering *lowering) {
     add_attention_casts(lowering, SECTION_LAYER_BACKWARD, &gradients, &wide);
     add_rope(lowering, SECTION_LAYER_BACKWARD, &wide, true);
     add_qk_norm_backward(lowering, &wide);
+    if (shares) {
+        lower_shared_keys_backward(lowering, projection.dy[0]);
+    }
     return projection;
 }

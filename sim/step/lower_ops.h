@@ -179,6 +179,13 @@ int32_t attention_statistics(Lowering *lowering);
 int32_t lower_latent_attention(Lowering *lowering, int32_t x);
 Projection lower_latent_attention_backward(Lowering *lowering);
 
+// Where ranks of tp share a key-value head (lower_shared.c): what the product made -> all ranks', and its gradient.
+bool lowering_shares_keys(const Lowering *lowering);
+int32_t lower_shared_keys(Lowering *lowering, int32_t qkv);
+int32_t shared_keys_whole(Lowering *lowering);
+int32_t shared_keys_gradient(Lowering *lowering);
+void lower_shared_keys_backward(Lowering *lowering, int32_t dqkv);
+
 // ---- what the halves contain
 
 // x -> input of the half's last layer. Backward: from that input's gradient to the gradients of the projections.

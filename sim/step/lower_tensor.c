@@ -34,7 +34,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const Dtype reduce = reduces[plan->zero > 0 ? plan->reduce_dtype : REDUCE_DTYPE_TARGET];
     const bool latent = model->latent.kv_rank > 0;
     const int mean_head = latent ? (model->head_dim + model->latent.value) / 2 : model->head_dim;
-    const int kv_heads = model->kv_heads / tp;
+    const int kv_heads = tp > model->kv_heads ? 1 : model->kv_heads / tp;
     const int core_kv_heads = target->repeats_keys && !latent ? model->heads / tp : kv_heads;
     const int64_t value_dim = latent ? model->latent.value : model->head_dim;
     return (Dims){
@@ -55,6 +55,7 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
         .q_width = (int64_t)model->heads / tp * model->head_dim,
         .k_width = (int64_t)kv_heads * model->head_dim,
         .v_width = kv_heads * value_dim,
+        .qkv_width = ((int64_t)(model->heads + model->kv_heads) * model->head_dim + model->kv_heads * value_dim) / tp,
         .o_width = (int64_t)model->heads / tp * value_dim,
         .vocab_split = !whole_vocab,
         .embed_split = embed_split,

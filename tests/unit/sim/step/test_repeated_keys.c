@@ -1,5 +1,5 @@
 // Frameworks that copy keys and values for every query head before attention (torchtitan until 0.2.2): what cp sends,
-// what is copied, what is kept.
+// what is copied, what is kept. And ranks of tp beyond the key-value heads (Megatron-core), which share one.
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -73,4 +73,33 @@ Test(repeated_keys, are_none_where_the_kernel_takes_fewer_heads_or_the_model_has
     LoweredRequest request = request_of("torchtitan@0.2.1", "dp_shard=8");
     request.model = "llama-2-7b";
     check_copies(request, 0, 0);
+}
+
+static const Task *task_of(const StepProgram *program, TaskKind kind, const char *name) {
+    const Task *found = NULL;
+    for (int32_t i = 0; i < program->task_count && !found; i++) {
+        const Task *task = &program->tasks[i];
+        found = task->kind == kind && strcmp(task->name, name) == 0 ? task : NULL;
+    }
+    return found;
+}
+
+Test(repeated_keys, are_shared_by_ranks_that_gather_what_their_products_made) {
+    Arena arena = {0};
+    const StepProgram apart = lowered(&arena, request_of("megatron", "tp=8"));
+    cr_expect_null(task_of(&apart, TASK_ALL_GATHER, "gather qkv"));
+    const StepProgram shared = lowered(&arena, request_of("megatron", "tp=16"));
+    const Task *gather = task_of(&shared, TASK_ALL_GATHER, "gather qkv");
+    const Task *scatter = task_of(&shared, TASK_REDUCE_SCATTER, "scatter dqkv");
+    cr_assert(gather && scatter);
+    const double whole = 2 * 8192.0 * (32 + 8 + 8) * 128;  // bf16, of all ranks
+    cr_expect_float_eq((double)gather->payload_bytes, whole, 1);
+    cr_expect_float_eq((double)scatter->payload_bytes, whole, 1);
+    const Task *attention = task_of(&shared, TASK_ATTENTION, "attention");
+    const Task *product = task_of(&shared, TASK_GEMM, "qkv");
+    cr_assert(attention && product);
+    cr_expect_eq(attention->heads, 2);
+    cr_expect_eq(attention->kv_heads, 1);
+    cr_expect_eq(product->n, (32 + 8 + 8) * 128 / 16);
+    arena_free(&arena);
 }
