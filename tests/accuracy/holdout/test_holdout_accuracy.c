@@ -46,8 +46,9 @@ static void check_apart(const RunFile *held, const RunFile *developed) {
 }
 
 Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_on) {
-    const char *const fresh[] = {FOLDER "fresh.csv",  FOLDER "fresh2.csv", FOLDER "fresh3.csv", FOLDER "fresh4.csv",
-                                 FOLDER "fresh5.csv", FOLDER "fresh6.csv", FOLDER "fresh7.csv", FOLDER "fresh8.csv"};
+    const char *const fresh[] = {FOLDER "fresh.csv",  FOLDER "fresh2.csv", FOLDER "fresh3.csv",
+                                 FOLDER "fresh4.csv", FOLDER "fresh5.csv", FOLDER "fresh6.csv",
+                                 FOLDER "fresh7.csv", FOLDER "fresh8.csv", FOLDER "fresh9.csv"};
     RunFile developed, held;
     Error error = {0};
     cr_assert_eq(run_file_read(DEVELOPED "runs.csv", &arena, &developed, &error), STATUS_OK, "%s", error.message);
@@ -272,5 +273,22 @@ Test(fresh_runs, thirteen_sources_of_dense_models_are_nearer_than_at_their_first
     check_beats_one_mfu(&of);
     cr_expect_leq(of.memory.median_abs, 0.13, "memory %.3f", of.memory.median_abs);
     cr_expect_eq(of.oom.called_feasible, of.oom.feasible_rows);
+    cr_expect_geq(of.oom.called_infeasible, 1, "%d", of.oom.called_infeasible);
+}
+
+// 44 of 117 rows of fourteen more sources of experts, stages and other chips: 17.9 and 50.9 % when first predicted,
+// where one MFU errs by 31.7 and 81.3. 61 since: 25 are AWS's dispatchers on EFA, where the host beside experts and
+// training's all-to-alls are short by half.
+Test(fresh_runs, fourteen_sources_of_experts_stay_near_their_second_score) {
+    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh9.csv", NULL},
+                                                .oom_paths = (const char *const[]){FOLDER "fresh9_oom.csv", NULL},
+                                                .effort = EFFORT_ESTIMATE});
+    cr_expect_eq(of.runs.count, 117);
+    cr_expect_geq(of.scored, 61);
+    check_errors(&of, 0.265, 0.50);
+    check_beats_one_mfu(&of);
+    cr_expect_leq(of.memory.median_abs, 0.12, "memory %.3f", of.memory.median_abs);
+    cr_expect_eq(of.oom.called_feasible, of.oom.feasible_rows);
+    cr_expect_eq(of.oom.n, 2);
     cr_expect_geq(of.oom.called_infeasible, 1, "%d", of.oom.called_infeasible);
 }
