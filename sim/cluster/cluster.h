@@ -67,6 +67,7 @@ typedef struct Accelerator {
     double chip_spread;      // one-sigma of arithmetic rates from chip to chip; a step waits for the slowest
     double fp8_exact_share;  // rate of fp8 GEMMs with full-precision accumulation, relative to the others
     double fp8_exact_share_cuda_13;  // by the cuBLAS of CUDA 13; 0 = the same
+    double fp8_row_share;            // of those with a scale per row, by PyTorch's own kernel; 0 = as the others
     double sharded_gemm_share;       // GEMM rate under full sharding's gathers, relative to other GEMMs
     double grouped_ramp_rows;        // rows per group at which a grouped GEMM runs at half rate; 0 = by its tiles
     double attention_forward_flop_per_s, attention_backward_flop_per_s;  // kept up in 16 bits; 0 = as the kernels' own

@@ -128,6 +128,7 @@ static const ClusterField system_fields[] = {
     OPTIONAL(node.mesh, "1", 1.0),
     OPTIONAL(accelerator.element_s, "s", latency_high_s),
     OPTIONAL(accelerator.fp8_exact_share_cuda_13, "1", 1.0),
+    OPTIONAL(accelerator.fp8_row_share, "1", 1.0),
     OPTIONAL(fabric.exchange_efficiency, "1", 1.0),
     OPTIONAL(fabric.exchange_peer_s, "s", latency_high_s),
     WHAT_IF(accelerator.cache_bytes, "bytes", 1e15),

@@ -17,11 +17,11 @@ typedef struct GemmShape {
     bool trans_a, trans_b;  // A is stored [k, m], B [n, k]
     Dtype output;           // with the next field, the key by which timed products are looked up
     bool accumulate;
-    bool casts_input;    // fp8: A is cast first, as in the measurements of the rates
-    double exact_share;  // fp8: of the rate, for sums in full precision, as of gradients; 0 = other sums
-    bool block_scales;   // fp8: a scale for every 32 elements along K
-    bool fused;          // a kernel of Transformer Engine's fused operations
-    bool padded;         // rows that are no whole loads are padded, by whom what makes them is compiled
+    bool casts_input;   // fp8: A is cast first, as in the measurements of the rates
+    double fp8_share;   // of the rate, for sums in full precision, as of gradients, and scales per row; 0 = whole
+    bool block_scales;  // fp8: a scale for every 32 elements along K
+    bool fused;         // a kernel of Transformer Engine's fused operations
+    bool padded;        // rows that are no whole loads are padded, by whom what makes them is compiled
 } GemmShape;
 
 KernelTime gemm_time(const Accelerator *accelerator, Dtype dtype, const GemmShape *shape);  // running alone

@@ -122,7 +122,7 @@ static KernelTime formula_time(const Accelerator *accelerator, Dtype dtype, cons
     if (accelerator->device_class == DEVICE_CLASS_GPU && dtype != DTYPE_FP32) {
         flop_per_s *= alignment_efficiency(shape);
     }
-    flop_per_s *= shape->exact_share > 0 ? shape->exact_share : 1;
+    flop_per_s *= shape->fp8_share > 0 ? shape->fp8_share : 1;
     flop_per_s *= shape->block_scales ? block_scaled_share : 1;
     const bool ramped = shape->groups > 0 && accelerator->grouped_ramp_rows > 0;
     const double compute_s = (ramped ? ramped_seconds : tiles_seconds)(accelerator, rate, shape, flop_per_s);

@@ -125,12 +125,19 @@ static bool has_block_scales(const StepProgram *program, const Task *task) {
     return task->dtype == DTYPE_FP8 && program->plan.fp8_recipe == FP8_MX;
 }
 
+// PyTorch alone has scales per row.
+static double row_share(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+    const bool rows = program->plan.fp8_recipe == FP8_ROWWISE || program->plan.fp8_recipe == FP8_ROWWISE_BF16;
+    return rows && task->dtype == DTYPE_FP8 && accelerator->fp8_row_share > 0 ? accelerator->fp8_row_share : 1;
+}
+
 // torchao (config.py: use_fast_accum) and Transformer Engine (use_split_accumulator) alike; only forward reads weights
 // as they lie. With a scale per block forward sums exactly too: all is in the rate of DTYPE_FP8_BLOCK.
-static double exact_share(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+static double fp8_share(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const double newer = program->target->runtime.cuda_13 ? accelerator->fp8_exact_share_cuda_13 : 0;
     const bool exact = task->dtype == DTYPE_FP8 && !task->trans_b;
-    return !exact ? 0 : newer > 0 ? newer : accelerator->fp8_exact_share;
+    const double share = !exact ? 1 : newer > 0 ? newer : accelerator->fp8_exact_share;
+    return share * row_share(accelerator, program, task);
 }
 
 // What PyTorch's kernels that take elements one by one need beyond their traffic.
@@ -153,7 +160,7 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
                              .trans_b = task->trans_b,
                              .output = output,
                              .accumulate = task->accumulate,
-                             .exact_share = exact_share(accelerator, program, task),
+                             .fp8_share = fp8_share(accelerator, program, task),
                              .padded = program->plan.fused == FUSED_COMPILED && program->target->runtime.pads_rows,
                              .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, task->dtype, &shape);

@@ -27,6 +27,7 @@ static double product_s(Product product) {
     profile.accelerator.gemm[DTYPE_FP8] = profile.accelerator.gemm[DTYPE_BF16];
     profile.accelerator.fp8_exact_share = 0.5;
     profile.accelerator.fp8_exact_share_cuda_13 = 1;
+    profile.accelerator.fp8_row_share = 0.8;
     const char *target = product.target ? product.target : "megatron";
     StepProgram program = lowered(&arena, (LoweredRequest){.target = target, .mesh = "dp_shard=2", .bf16 = true});
     program.plan.fp8_recipe = product.recipe;
@@ -52,6 +53,15 @@ Test(fp8_products, mxfp8_multiplies_slower_than_fp8_of_one_scale) {
 
 Test(fp8_products, products_that_stay_in_bf16_keep_their_rate) {
     cr_assert_eq(product_s((Product){.recipe = FP8_MX, .dtype = DTYPE_BF16}),
+                 product_s((Product){.recipe = FP8_TENSORWISE, .dtype = DTYPE_BF16}));
+}
+
+// Launch and memory are the same: nearly 1.25 times.
+Test(fp8_products, with_a_scale_per_row_run_at_the_share_of_pytorchs_kernel) {
+    const double whole = product_s((Product){.recipe = FP8_TENSORWISE, .dtype = DTYPE_FP8});
+    cr_expect_float_eq(product_s((Product){.recipe = FP8_ROWWISE, .dtype = DTYPE_FP8}) / whole, 1.25, 0.01);
+    cr_expect_float_eq(product_s((Product){.recipe = FP8_ROWWISE_BF16, .dtype = DTYPE_FP8}) / whole, 1.25, 0.01);
+    cr_expect_eq(product_s((Product){.recipe = FP8_ROWWISE, .dtype = DTYPE_BF16}),
                  product_s((Product){.recipe = FP8_TENSORWISE, .dtype = DTYPE_BF16}));
 }
 
