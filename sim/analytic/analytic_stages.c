@@ -248,10 +248,12 @@ static bool stops_host(const Analytic *analytic, const TrainPlan *plan) {
     return target_stops_host(analytic->cost.target, plan) || message_sleep_s(&analytic->cost, &plan->mesh) > 0;
 }
 
-// While a stage waits for others its host goes on issuing, unless it waits itself: the device has not to wait then.
+// While a stage waits for others its host goes on issuing, unless it waits itself, as some do in each layer's forward:
+// the device has not to wait then.
 static double device_share(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
-    const bool waits = stops_host(analytic, plan) || cost_host_waits_in_layers(&analytic->cost, plan);
-    return waits ? 1 : 1 - fullest->host_s / fullest->pace_s;
+    const bool in_layers = cost_host_waits_in_layers(&analytic->cost, plan);
+    const double ahead = in_layers ? 1 - stage_forward_share(plan) : 1;
+    return stops_host(analytic, plan) ? 1 : 1 - ahead * fullest->host_s / fullest->pace_s;
 }
 
 // The last stage is the slowest where the head is more than the layers that it lacks.
@@ -361,6 +363,40 @@ static Status time_stages(Analytic *analytic, const TrainPlan *plan, const Pipel
     return time_dense_layer(analytic, &of, split, layer_s(split, fullest, *head_s), dense_s, error);
 }
 
+// Chunks spread dense layers over the stages, of which the fullest one alone has fewest: how much less a micro-step of
+// the stage with most of the others takes.
+static double spread_s(const Analytic *analytic, const StageSplit *split, const PipelineShape *shape, double layer_s,
+                       double dense_s) {
+    double most_s = 0;
+    if (shape->chunks == 1 || !stage_mixes_layers(&analytic->model)) {
+        return 0;
+    }
+    for (int stage = 0; stage < shape->stages; stage++) {
+        double of_stage_s = 0;
+        for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
+            const int32_t part = pipeline_part(shape, stage, chunk), dense = split->part_dense[part];
+            of_stage_s += (split->part_layers[part] - dense) * layer_s + dense * dense_s;
+        }
+        most_s = fmax(most_s, of_stage_s);
+    }
+    return fmax(0, split->layers[STAGE_FULLEST] * layer_s - most_s);
+}
+
+static void take_off(Estimate *estimate, double seconds) {
+    static const AxisMask inner = AXES_SEQUENCE | AXES_TENSOR | AXIS_BIT(AXIS_EP);
+    double of_layers_s = estimate->compute_s + estimate->overhead_s;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        of_layers_s += inner & AXIS_BIT(axis) ? estimate->exposed_s[axis] : 0;
+    }
+    const double kept = 1 - seconds / of_layers_s;
+    estimate->compute_s *= kept;
+    estimate->overhead_s *= kept;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        estimate->exposed_s[axis] *= inner & AXIS_BIT(axis) ? kept : 1;
+    }
+    estimate->step_s -= seconds;
+}
+
 // A stage of one chunk waits for what it sends before it takes anything (lower_messages.c).
 static bool messages_hold(const Analytic *analytic, const TrainPlan *plan) {
     return analytic->cost.target->messages_in_turn && plan_chunks(plan) == 1 && !plan->p2p_waits;
@@ -412,6 +448,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     stage_repeat_rounds(analytic, plan, estimate);
     estimate->is_bound = hopeless;
     estimate->stage = split->stage[STAGE_FULLEST];
+    take_off(estimate, spread_s(analytic, split, shape, each_s, dense_s) * micro_steps);
     add_head(split, each_s, head_s, micro_steps, estimate);
     *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s * shape->chunks * micro_steps;
     estimate->overhead_s += issue_s * shape->chunks * micro_steps;

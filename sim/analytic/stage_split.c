@@ -15,11 +15,13 @@ TrainPlan stage_plan_alone(const Analytic *analytic, const TrainPlan *plan) {
     return alone;
 }
 
-// Of this many layers from one on, those with experts.
+// Of this many layers from one on, those with experts. Layers behind the model's own are like its last one.
 static int32_t expert_layers(const ModelSpec *model, int32_t first, int32_t count) {
+    const int32_t last_run = model_run_count(model) - 1, end = first + count;
     int32_t experts = 0;
-    for (int i = 0; i < model_run_count(model); i++) {
+    for (int i = 0; i <= last_run; i++) {
         LayerRun run = model_run(model, i);
+        run.count = i == last_run && end > model->layers ? end - run.first : run.count;
         experts += run.kind == LAYER_EXPERTS && layer_run_cut(&run, first, count) ? run.count : 0;
     }
     return experts;

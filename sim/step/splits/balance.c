@@ -1,5 +1,6 @@
 // The most even of the splits that two numbers can express. A stage's weight is its compute: matrices and attention of
-// its layers, of experts those a token visits, head and loss on the last one; the embedding is a lookup, not compute.
+// its layers, of experts those a token visits, head and loss on the last one, and again with each layer that predicts a
+// further token there; the embedding is a lookup, not compute.
 // Not weighed: messages, the individual chunks of a stage.
 
 #include <math.h>
@@ -32,7 +33,7 @@ static double layer_weight(const ModelSpec *model, const TrainPlan *plan, LayerK
 // In the unit of layer_weight: a recomputed layer takes as long as four thirds of it.
 static double head_weight(const ModelSpec *model, const TrainPlan *plan) {
     const double again = plan->recompute == RECOMPUTE_FULL ? 4.0 / 3 : 1;
-    return (double)model->vocab * model->hidden / again;
+    return (1 + plan->mtp) * ((double)model->vocab * model->hidden / again);
 }
 
 static void weigh(const ModelSpec *model, const TrainPlan *plan, Balance *balance) {
@@ -44,9 +45,10 @@ static void weigh(const ModelSpec *model, const TrainPlan *plan, Balance *balanc
     }
     const bool alike = model_run_count(model) == 1;
     const double mean = alike ? kinds[model_run(model, 0).kind] : sum / model->layers;
-    for (int i = 0, layer = 0; i < model_run_count(model); i++) {
+    const int last_run = model_run_count(model) - 1;
+    for (int i = 0, layer = 0; i <= last_run; i++) {
         const LayerRun run = model_run(model, i);
-        for (int end = layer + run.count; layer < end; layer++) {
+        for (int end = layer + run.count + (i == last_run ? plan->mtp : 0); layer < end; layer++) {
             balance->weight[layer] = kinds[run.kind] / mean;
             balance->all += balance->weight[layer];
         }
@@ -79,7 +81,7 @@ static double slowest(const Balance *balance, const TrainPlan *plan) {
 }
 
 bool split_loads(const ModelSpec *model, const Target *target, const TrainPlan *plan, double *of_stage) {
-    if (plan_all_chunks(plan) > MOST_PARTS || model->layers > MOST_LAYERS) {
+    if (plan_all_chunks(plan) > MOST_PARTS || model->layers + plan->mtp > MOST_LAYERS) {
         return false;
     }
     Balance balance = {.model = model, .target = target, .folded = plan_is_folded(plan)};
@@ -107,7 +109,7 @@ static bool is_legal(const Balance *balance, const TrainPlan *plan) {
 bool split_balance(const ModelSpec *model, const Target *target, TrainPlan *plan) {
     const int32_t parts = plan_all_chunks(plan), layers = model->layers, stages = mesh_stages(&plan->mesh);
     Balance balance = {.model = model, .target = target, .folded = plan_is_folded(plan)};
-    if (parts > MOST_PARTS || layers > MOST_LAYERS || plan->pp_split < SPLIT_WEIGHTED) {
+    if (parts > MOST_PARTS || layers + plan->mtp > MOST_LAYERS || plan->pp_split < SPLIT_WEIGHTED) {
         return false;
     }
     weigh(model, plan, &balance);

@@ -266,10 +266,14 @@ Test(analytic_stages, uneven_splits_are_near_the_engine_and_the_fullest_stage) {
     }
 }
 
-// Its layer counts as one of the last stage's, behind first layers of another kind.
+// Its layer counts as one of the last stage's, of experts as the last one is: 3.7 % too fast as a dense one.
 Test(analytic_stages, a_layer_that_predicts_a_second_token_is_near_the_engine_and_counted_once) {
-    static const SplitCase one = {.plain = {"deepseek-v3", "dgx-b200", "megatron", "pp=16,dp_shard=16,ep=8", 4096, 1,
-                                            32, PP_1F1B, 1, RECOMPUTE_SELECTIVE, false}};
+    static const double WITHIN = 0.02;
+    static const SplitCase one = {{"deepseek-v3", "dgx-b200", "megatron", "pp=16,dp_shard=16,ep=8", 4096, 1, 32,
+                                   PP_1F1B, 1, RECOMPUTE_SELECTIVE, false},
+                                  SPLIT_CHUNKS,
+                                  .first = 4,
+                                  .last = 1};
     Arena arena = {0};
     Both both = {0};
     Question question;
@@ -277,7 +281,7 @@ Test(analytic_stages, a_layer_that_predicts_a_second_token_is_near_the_engine_an
     question.plan.mtp = 1;
     price_question(&question, &arena, &both);
     const double step = both.estimate.step_s / both.engine.step_s - 1;
-    cr_expect(fabs(step) < EXPERTS_WITHIN, "step %+.1f %% of %.3f s", 100 * step, both.engine.step_s);
+    cr_expect(fabs(step) < WITHIN, "step %+.1f %% of %.3f s", 100 * step, both.engine.step_s);
     arena_free(&arena);
 }
 

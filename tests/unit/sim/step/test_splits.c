@@ -170,6 +170,24 @@ Test(splits, loads_of_stages_are_those_of_the_models_they_hold) {
     arena_free(&arena);
 }
 
+// A layer more on the last stage, and its head again: what is left for it to even out.
+Test(splits, a_layer_that_predicts_a_further_token_weighs_as_the_last_one_and_a_head) {
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    const Target *megatron;
+    double plain[MOST], further[MOST];
+    cr_assert_eq(model_find("llama-3-8b", &arena, &model, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    TrainPlan plan = plan_of(SPLIT_EVEN, 4, 1);
+    cr_assert(split_loads(&model, megatron, &plan, plain));
+    plan.mtp = 1;
+    cr_assert(split_loads(&model, megatron, &plan, further));
+    cr_expect_eq(further[0], plain[0]);
+    cr_expect_float_eq((further[3] - plain[3]) / plain[0], (1 + 2.24) / 8, 0.002);
+    arena_free(&arena);
+}
+
 // 70 B on 4 stages: 20 layers and a head of 1.2, which a layer less on the last one would make 3 others wait for.
 Test(splits, a_split_that_gains_nothing_is_none) {
     Arena arena = {0};
