@@ -51,3 +51,17 @@ Test(attention_kernels, flashattention_draws_sixteen_numbers_at_once_for_dropout
     cudnn.drops = flash.drops = true;
     cr_expect_lt(seconds(&flash) - flash_kept, 0.6 * (seconds(&cudnn) - cudnn_kept));
 }
+
+Test(attention_kernels, dropout_takes_longer_at_a_slower_clock) {
+    ClusterProfile machine = machine_h100();
+    const AttentionShape keeps = shape_of(ATTENTION_CUDNN, 64);
+    AttentionShape drops = keeps;
+    drops.drops = true;
+    double more_s[2];
+    for (int slow = 0; slow < 2; slow++) {
+        machine.accelerator.clock_hz = slow ? 1e9 : 2e9;
+        more_s[slow] = attention_time(&machine.accelerator, DTYPE_BF16, &drops).seconds -
+                       attention_time(&machine.accelerator, DTYPE_BF16, &keeps).seconds;
+    }
+    cr_expect_float_eq(more_s[1], 2 * more_s[0], 1e-9);
+}
