@@ -176,7 +176,33 @@ static const char *const promised[] = {
     "aws-p5",       "aws-p5en",           "azure-nd-a100-v4", "azure-nd-h100-v5", "gcp-a3-high",
     "gcp-a3-mega",  "meta-h100-96g",      "hgx-a800",         "hgx-h800",         "dgx-1v",
     "dgx-2",        "mi300x-8x",          "pcie-a100-8x",     "pcie-l40s-8x",     "pcie-4090-8x",
-    "pcie-5090-8x", "pcie-rtxpro6000-8x", "local-cpu"};
+    "pcie-5090-8x", "pcie-rtxpro6000-8x", "local-cpu",        "hgx-h20",          "mi325x-8x"};
+
+Test(cluster, a_chip_has_its_usual_node_by_any_spelling) {
+    static const struct {
+        const char *chip, *profile;
+    } cases[] = {{"NVIDIA H20", "hgx-h20"},
+                 {"H20-SXM5-96GB", "hgx-h20"},
+                 {"AMD Instinct MI325X", "mi325x-8x"},
+                 {"H200", "dgx-h200"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *profile = cluster_usual_node(cases[i].chip);
+        cr_expect(profile && strcmp(profile, cases[i].profile) == 0, "%s", cases[i].chip);
+    }
+}
+
+// FlashAttention 2 on H100 does 0.35 of 989.4 TFLOP/s on 132 multiprocessors: 1/2.623 s for a TFLOP of one, 1/7.495 of
+// it tensor work. With tensor work at 148/78 = 1.897 that is 1/1.291, 0.681 of H20's peak.
+Test(cluster, attention_of_h20_is_h100s_with_slower_tensor_cores) {
+    const ClusterProfile h20 = find("hgx-h20"), h100 = find("dgx-h100");
+    const double slow = 148.0 / 78, fast = 989.4 / 132;
+    cr_assert_eq(h20.accelerator.attention_count, h100.accelerator.attention_count);
+    for (int i = 0; i < h20.accelerator.attention_count; i++) {
+        const double here = h20.accelerator.attention[i].forward_efficiency * slow;
+        const double there = h100.accelerator.attention[i].forward_efficiency * fast;
+        cr_expect_float_eq(1 / here - 1 / slow, 1 / there - 1 / fast, 0.002);
+    }
+}
 
 Test(cluster, every_name_of_the_contract_exists) {
     for (size_t i = 0; i < sizeof promised / sizeof promised[0]; i++) {
