@@ -151,9 +151,8 @@ static const Label labels[] = {
     {.is = row_is_of_core, .settings = SETTINGS(SET(runtime.checks_loss, true))},
     {.is = row_has_local_layers,
      .settings = SETTINGS(SET(runtime.torch_linears, true), SET(runtime.engine_workspace_bytes, 0))},
-    // who sets workspaces wants determinism: cuBLAS asks for them, and of Megatron-LM's tests those with
-    // --deterministic-mode have them, no other (tests/accuracy/megatron_ci, RESULTS)
-    {.is = row_sets_workspaces, .settings = SETTINGS(SET(runtime.fills_results, true)), .take = take_workspaces},
+    {.is = row_sets_workspaces, .take = take_workspaces},
+    {.is = row_is_deterministic, .settings = SETTINGS(SET(runtime.fills_results, true))},
 };
 
 static bool is_labelled(const Label *label, const RunRow *row, const Target *target) {

@@ -81,6 +81,14 @@ bool row_attends_apart(const RunRow *row) {
     return row_is_of_core(row) && (row_cites_any(row, unfused) || lacks_deterministic_kernel(row));
 }
 
+// Without --deterministic-mode, whether or not CUBLAS_WORKSPACE_CONFIG is set.
+static const char *const undetermined[] = {"nondeterministic", "_te_tp2_pp2_cp2", "_reshard_8x1x", "_reshard_2x1x4_",
+                                           "_pp2_ep4_etp1_",   "_8t_release",     "/mixtral/",     NULL};
+
+bool row_is_deterministic(const RunRow *row) {
+    return row_is_of_core(row) && !row_cites_any(row, undetermined);
+}
+
 // --optimizer: muon, or dist_muon.
 bool row_updates_by_muon(const RunRow *row) {
     return row_is_of_core(row) && row_cites(row, "_muon");

@@ -329,3 +329,20 @@ Test(run_labels, golden_values_that_github_wrote_are_of_its_runner) {
         cr_expect_str_eq(row_machine(&row), cases[i].cluster, "%s", cases[i].locator);
     }
 }
+
+Test(run_labels, tests_without_deterministic_mode_fill_nothing) {
+    static const struct {
+        const char *locator;
+        bool deterministic;
+    } cases[] = {
+        {MEGATRON_TESTS "moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer/golden.json", true},
+        {MEGATRON_TESTS "gpt/gpt3_mcore_te_tp2_pp2_resume_torch_dist/golden.json", true},
+        {MEGATRON_TESTS "moe/gpt3_mcore_cp2_pp2_ep2_te_4experts2parallel_nondeterministic/golden.json", false},
+        {MEGATRON_TESTS "gpt/gpt3_mcore_te_tp2_pp2_cp2_calculate_per_token_loss/golden.json", false},
+        {"NVIDIA-NeMo/Megatron-Bridge@4df695c43:docs/performance-summary.md L65", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunRow row = {.source_locator = cases[i].locator, .cublas_workspaces = ":4096:8"};
+        cr_expect_eq(row_is_deterministic(&row), cases[i].deterministic, "%s", cases[i].locator);
+    }
+}
