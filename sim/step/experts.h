@@ -4,8 +4,9 @@
 
 #include "sim/step/lower_ops.h"
 
-// What graphs of the router hold beside it, in Task.part: a shared expert's modules are those of any MLP.
-enum { SHARED_PART = GRAPHED_SETS };
+// Task.part of what graphs of the router hold beside it, a shared expert, whose modules are those of any MLP; and of
+// what no graph of a part holds, the sum with the stream behind experts.
+enum { SHARED_PART = GRAPHED_SETS, OPEN_PART = 2 * GRAPHED_SETS };
 
 typedef struct ExpertTensors {
     int32_t logits, routing;  // routing: weight and place of each routed row, f32 and i32

@@ -276,11 +276,13 @@ void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     lowering->layer_part = 0;
     const int32_t y = sum_of_experts(lowering, half, &tensors);
     count_all(lowering);
+    lowering->layer_part = OPEN_PART;
     if (apart) {
         half_join(lowering, half, y, x, sum);
     } else {
         half_leave(lowering, half, x, sum);
     }
+    lowering->layer_part = 0;
 }
 
 // ---- backward

@@ -229,3 +229,18 @@ Test(expert_launches, products_of_a_shared_expert_are_modules_as_of_any_mlp) {
     cr_expect_gt(attention_s, 2 * router_s);
     cr_expect_eq(shared_s, attention_s);
 }
+
+// get_bias_dropout_add of both halves.
+Test(expert_launches, the_sum_behind_experts_is_a_module_as_that_behind_attention) {
+    const StepProgram program = program_of("megatron", DISPATCH_ALLTOALL, false);
+    double sums_s[2] = {0};
+    int sums = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        if (task->kind == TASK_ADD && task->phase == PHASE_FORWARD && sums < 2) {
+            sums_s[sums++] = task_host_s(program.target, &program.plan, task);
+        }
+    }
+    cr_assert_eq(sums, 2);
+    cr_expect_eq(sums_s[0], sums_s[1]);
+}
