@@ -32,6 +32,18 @@ static bool adds_gradients(const RunRow *row) {
 static const char *const unbalanced[] = {"/moe/gpt3_moe_mcore_te_ep8_", "/moe/gpt3_moe_mcore_te_tp4_ep2_etp2_pp2_",
                                          NULL};
 
+// Of latent attention and experts, with --no-rope-fusion and without --moe-router-fusion, and Megatron-Bridge's recipe
+// of Moonlight (apply_rope_fusion of its provider and moe_router_fusion are False, 067f987df).
+static const char *const unfused_latent[] = {"_te_tp2_pp2_ep4_etp1_", "/moe/deepseek_proxy_fsdp_", NULL};
+
+bool row_runs_moonlight(const RunRow *row) {
+    return row_cites(row, "Megatron-Bridge@") && row_cites(row, "[Moonlight");
+}
+
+bool row_fuses_no_latent(const RunRow *row) {
+    return (row_is_of_core(row) && row_cites_any(row, unfused_latent)) || row_runs_moonlight(row);
+}
+
 bool row_is_of_experts(const RunRow *row) {
     return row->experts.count > 0 && row_is_of_core(row) && row_cites_any(row, routing_apart);
 }

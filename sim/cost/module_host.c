@@ -16,6 +16,10 @@ static const double operations_per_us = 115.0 / 96.1 / 13;
 // with scores for the loss that balances; dispatch_preprocess of all-to-all
 static const double norm_us = 140, rope_us = 140, attention_us = 447, add_us = 250, gate_us = 108, choose_us = 360,
                     count_us = 328;
+// The same run of Moonlight's layer (its recipe in Megatron-Bridge 067f987df: neither router nor rotary positions
+// fused), over what is fused there: TopKRouter by a sigmoid with a bias of its experts and a loss for each sequence;
+// MLASelfAttention beside its parts.
+static const double choose_apart_us = 690, latent_rope_us = 500;
 
 // Tokens are put in order and counts sent in dispatch_preprocess as well; what is launched of it is counted apart.
 enum { COUNTED_OF_PREPROCESS = 4 };
@@ -32,7 +36,7 @@ double module_forward_operations(const Target *target, const TrainPlan *plan, co
     case TASK_QK_NORM:
         return 2 * norm_us * operations_per_us;
     case TASK_ROPE:
-        return rope_us * operations_per_us;
+        return (target->runtime.turns_apart ? latent_rope_us : rope_us) * operations_per_us;
     case TASK_ATTENTION:  // one module, whatever the blocks of a ring
         return task->ring_step == 0 ? attention_us * operations_per_us : 0;
     case TASK_ADD:
@@ -40,7 +44,9 @@ double module_forward_operations(const Target *target, const TrainPlan *plan, co
     case TASK_GEMM:
         return of_router ? gate_us * operations_per_us : 0;
     case TASK_ROUTE:  // with a fused router; one of PyTorch's operations is counted (expert_apart.c)
-        return target->runtime.routes_apart ? 0 : choose_us * operations_per_us;
+        return target->runtime.routes_apart
+                   ? 0
+                   : (target->runtime.chooses_apart ? choose_apart_us : choose_us) * operations_per_us;
     case TASK_ALL_TO_ALL:
         return task->awaited && target_dispatch(target, plan) == DISPATCH_ALLTOALL
                    ? count_us * operations_per_us - COUNTED_OF_PREPROCESS

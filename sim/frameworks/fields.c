@@ -137,6 +137,8 @@ static const TargetField fields[] = {
     NEWER(runtime.adds_gradients),
     NEWER(runtime.balances_nothing),
     NEWER(runtime.sinkhorn_rounds),
+    NEWER(runtime.chooses_apart),
+    NEWER(runtime.turns_apart),
     NEWER(activation_apart),
     NEWER(stages_recompute_whole),
     NEWER(runtime.messages_stop_host),

@@ -253,7 +253,7 @@ Test(fresh_runs, fifteen_sources_stay_near_their_first_score) {
                                                 .effort = EFFORT_ESTIMATE});
     cr_expect_eq(of.runs.count, 78);
     cr_expect_geq(of.scored, 52);
-    check_errors(&of, 0.135, 0.48);
+    check_errors(&of, 0.135, 0.36);
     check_beats_one_mfu(&of);
     cr_expect_leq(of.memory.median_abs, 0.16, "memory %.3f", of.memory.median_abs);
     cr_expect_geq(of.oom.called_feasible, 51, "%d", of.oom.called_feasible);

@@ -171,3 +171,22 @@ Test(cost, modules_that_were_measured_take_the_host_forward_what_their_python_do
     plan.cuda_graphs = CUDA_GRAPHS_LAYERS;
     cr_expect_eq(task_host_s(&layers, &plan, &attention), 0);
 }
+
+// Moonlight's recipe fuses neither; measured beside what is fused.
+Test(cost, a_router_and_positions_of_pytorchs_operations_take_the_host_longer) {
+    Target fused = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
+                    .expert_flavour = EXPERTS_PERMUTE_KERNELS,
+                    .runtime = {.host_s_per_op = 13e-6, .module_operations = 3}};
+    Target apart = fused;
+    apart.runtime.chooses_apart = apart.runtime.turns_apart = true;
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const struct {
+        Task task;
+        double fused_s, apart_s;
+    } rows[] = {{{.kind = TASK_ROUTE, .part = GRAPHED_ROUTER}, 360e-6, 690e-6},
+                {{.kind = TASK_ROPE, .part = GRAPHED_ATTENTION}, 140e-6, 500e-6}};
+    for (size_t i = 0; i < 2; i++) {
+        cr_expect_float_eq(task_host_s(&fused, &plan, &rows[i].task), rows[i].fused_s * 115 / 96.1, 1e-12, "%zu", i);
+        cr_expect_float_eq(task_host_s(&apart, &plan, &rows[i].task), rows[i].apart_s * 115 / 96.1, 1e-12, "%zu", i);
+    }
+}
