@@ -159,7 +159,9 @@ static const Label labels[] = {
     {.is = exchanged_adapters, .settings = SETTINGS(SET(adapters_exchange, true))},
     {.is = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
     // pretrain_gpt.py, whose tests say nothing else
-    {.is = row_is_of_core, .settings = SETTINGS(SET(runtime.checks_loss, true))},
+    {.is = row_is_of_core,
+     .settings = SETTINGS(SET(runtime.checks_loss, true),
+                          SET(runtime.update_host_s_per_tensor, CORE_UPDATE_HOST_S + CORE_COUNTED_HOST_S))},
     {.is = row_has_local_layers,
      .settings = SETTINGS(SET(runtime.torch_linears, true), SET(runtime.engine_workspace_bytes, 0))},
     {.is = row_sets_workspaces, .take = take_workspaces},

@@ -324,7 +324,7 @@ bool row_has_test_loss(const RunRow *row, const Target *target) {
 
 // DGX Cloud's GPT-3 175B has hidden_dropout 0.1 (nemo_megatron/gpt3_175b_hydra.yaml, v24.11.1 and v25.02).
 bool row_drops(const RunRow *row) {
-    return row->dropout > 0 || is_bare_test(row) ||
+    return row->dropout > 0 || (is_bare_test(row) && !row_is_undropped(row)) ||
            (row_cites(row, "dgxc-benchmarking@") && row_cites(row, "nemo_megatron/"));
 }
 
@@ -368,7 +368,8 @@ bool row_squares_apart(const RunRow *row) {
 // ":4096:2:16:8": two of 4096 KiB and eight of 16.
 double row_workspace_bytes(const RunRow *row) {
     static const double KIB = 1024;
-    const char *at = is_bare_test(row) ? ":4096:8" : row->cublas_workspaces;
+    const bool sets = is_bare_test(row) && (row_is_deterministic(row) || row->experts.count > 0);
+    const char *at = sets ? ":4096:8" : row->cublas_workspaces;
     double bytes = 0;
     int kib = 0, count = 0, read = 0;
     while (at && sscanf(at, ":%d:%d%n", &kib, &count, &read) == 2) {

@@ -101,6 +101,12 @@ bool row_is_deterministic(const RunRow *row) {
     return row_is_of_core(row) && !row_cites_any(row, undetermined);
 }
 
+// Of these, those of cp have no dropout.
+bool row_is_undropped(const RunRow *row) {
+    static const char *const of_cp[] = {"_cp2_", "_cp2/", "_cp4_", NULL};
+    return row_is_of_core(row) && !row_is_deterministic(row) && row_cites_any(row, of_cp);
+}
+
 // --optimizer: muon, or dist_muon.
 bool row_updates_by_muon(const RunRow *row) {
     return row_is_of_core(row) && row_cites(row, "_muon");

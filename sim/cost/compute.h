@@ -77,8 +77,8 @@ int task_kernels(const Target *target, const TrainPlan *plan, const Task *task);
 // Is it replayed as a part of a CUDA graph?
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
-// Of a module of Megatron-core's, forward, with its Python; 0 = as it is counted (module_host.c).
-double module_forward_operations(const Target *target, const TrainPlan *plan, const Task *task);
+// Of a module of Megatron-core's, with its Python; 0 = as it is counted (module_host.c).
+double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task);
 
 // Does the host wait for it, and how long is the device idle until that has read what came (host.c)?
 HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task *task);

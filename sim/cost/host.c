@@ -16,10 +16,12 @@ static const double autograd_host_factor = 0.7;  // sim/SOURCES.md A3
 // 14 and 27 in the fused column below.
 static const double host_factor[FUSED_COUNT] = {[FUSED_FUSED] = 1.7, [FUSED_EAGER] = 1, [FUSED_COMPILED] = 0.85};
 
-// Results of a kind that are allocated, where they aren't one of each kernel.
+// Results of a kind that a deterministic run fills, where they aren't one of each kernel: those that torch.empty or
+// at::empty allocates. Operations of PyTorch that are structured and kernels of its compiler allocate their own by
+// at::detail::empty_cuda, which fills nothing (aten/src/ATen/cuda/EmptyTensor.cpp).
 enum {
-    IN_PLACE = -1,
-    SEVERAL = 3,  // a norm's statistics, or a weight's and a bias's gradients too; attention's statistics and state
+    UNFILLED = -1,  // or in place
+    SEVERAL = 3,    // a norm's statistics, or a weight's and a bias's gradients too; attention's statistics and state
 };
 
 // Of kinds that are more than one kernel in either: a layer norm is one, which PyTorch has.
@@ -54,26 +56,30 @@ static const HostKind host_kinds[TASK_KIND_COUNT] = {
     [TASK_ROPE] = {1, 10},  // of q and k: x cos, negate, concatenate, x sin, add
     [TASK_ATTENTION] = {1, 1, SEVERAL},
     [TASK_ATTENTION_BACKWARD] = {3, 3, SEVERAL},  // row sums, the kernel, dq to the working dtype
-    [TASK_SWIGLU] = {1, 2},                       // silu, multiply
-    [TASK_SWIGLU_BACKWARD] = {1, 3},              // two multiplies, silu backward
-    [TASK_LOSS_MAX] = {1, 2},                     // eager: upcast, maximum
-    [TASK_LOSS_SUM] = {1, 3},                     // eager: subtract-exp, sum, pick the target
-    [TASK_LOSS_GRADIENT] = {1, 4},                // eager: log-softmax backward, scale, downcast, loss
-    [TASK_LOSS] = {2, 2},        // rows, then the loss: two kernels of a target that has it as one task
-    [TASK_SQUARE_SUM] = {1, 2},  // eager: foreach norm, stack
-    [TASK_CLIP] = {1, 4},        // eager: norm of norms, add, divide, clamp
-    [TASK_ADAMW] = {1, 12},      // eager: foreach chain over chunked lists
+    [TASK_SWIGLU] = {1, 2, UNFILLED},             // silu, multiply
+    [TASK_SWIGLU_BACKWARD] = {1, 3, UNFILLED},    // two multiplies, silu backward
+    [TASK_ACTIVATION] = {1, 1, UNFILLED},
+    [TASK_ACTIVATION_BACKWARD] = {1, 1, UNFILLED},
+    [TASK_ADD] = {1, 1, UNFILLED},
+    [TASK_COPY] = {1, 1, UNFILLED},
+    [TASK_LOSS_MAX] = {1, 2, UNFILLED},       // eager: upcast, maximum
+    [TASK_LOSS_SUM] = {1, 3, UNFILLED},       // eager: subtract-exp, sum, pick the target
+    [TASK_LOSS_GRADIENT] = {1, 4, UNFILLED},  // eager: log-softmax backward, scale, downcast, loss
+    [TASK_LOSS] = {2, 2},                     // rows, then the loss: two kernels of a target that has it as one task
+    [TASK_SQUARE_SUM] = {1, 2},               // eager: foreach norm, stack
+    [TASK_CLIP] = {1, 4},                     // eager: norm of norms, add, divide, clamp
+    [TASK_ADAMW] = {1, 12},                   // eager: foreach chain over chunked lists
     [TASK_UPDATE] = {1, 12},
     // eager: checks, buffer, launch, work object, wait, record
     [TASK_ALL_GATHER] = {1, 6, 1, 131.0 / 13},
     [TASK_REDUCE_SCATTER] = {1, 6, 1, 122.0 / 13},
-    [TASK_ALL_REDUCE] = {1, 6, IN_PLACE, 89.0 / 13},
+    [TASK_ALL_REDUCE] = {1, 6, UNFILLED, 89.0 / 13},
     [TASK_ALL_TO_ALL] = {1, 6, 1},
-    [TASK_COLUMN_SUM] = {1, 1, .vectors = 1},
-    [TASK_SEND] = {1, 1, IN_PLACE, 89.0 / 13},
+    [TASK_COLUMN_SUM] = {1, 1, UNFILLED, .vectors = 1},
+    [TASK_SEND] = {1, 1, UNFILLED, 89.0 / 13},
     [TASK_RECEIVE] = {1, 1, 0, 89.0 / 13},
-    [TASK_ACCUMULATE] = {1, 1, IN_PLACE},
-    [TASK_ZERO] = {1, 1, IN_PLACE},
+    [TASK_ACCUMULATE] = {1, 1, UNFILLED},
+    [TASK_ZERO] = {1, 1, UNFILLED},
 };
 
 enum {
@@ -235,14 +241,13 @@ static int collective_operations(const TrainPlan *plan, const Task *task, int la
 // asks for each expert's cast weight (Transformer Engine 2.8, pytorch/module/grouped_linear.py, get_weight_workspace in
 // a loop).
 static int64_t parameter_operations(const Target *target, const Task *task) {
-    const bool experts = task->kind == TASK_GROUPED_GEMM;
-    if (!experts && task->kind != TASK_GEMM) {
+    if (task->kind != TASK_GROUPED_GEMM) {
         return 0;
     }
     const bool of_weight = task->phase == PHASE_BACKWARD && task->trans_a;
-    const bool asks = experts && task->phase == PHASE_FORWARD && task->dtype == DTYPE_FP8 && !target->experts_at_once;
-    const int64_t parameters = experts ? task->groups : 1;
-    return of_weight && experts && target->runtime.adds_gradients ? 2 * parameters : of_weight || asks ? parameters : 0;
+    const bool asks = task->phase == PHASE_FORWARD && task->dtype == DTYPE_FP8 && !target->experts_at_once;
+    const int64_t parameters = task->groups;
+    return of_weight && target->runtime.adds_gradients ? 2 * parameters : of_weight || asks ? parameters : 0;
 }
 
 // Without moe-grouped-gemm each expert is an MLP (Megatron-LM's SequentialMLP at d98e8a64d): of each product the Python
@@ -314,26 +319,33 @@ static double timed_operations(const Target *target, const TrainPlan *plan, cons
     return timed ? calls_of(target, plan, task) * operations / (batched ? 2 : 1) : 0;
 }
 
+// Of separate operations the fused softmax's, dropout's and its mask's, the copy's; back the softmax's and the copy's
+// (transformer/dot_product_attention.py, fusions/fused_softmax.py).
+static int results_in_parts(const Task *task) {
+    enum { FORWARD = 4, BACKWARD = 2 };
+    return task->kind == TASK_ATTENTION ? FORWARD : BACKWARD;
+}
+
 // torch.use_deterministic_algorithms has each result that is allocated filled first, by a launch of its own (PyTorch,
 // torch.utils.deterministic.fill_uninitialized_memory). Not priced: its pass over them.
 static double fill_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     const int of_call = host_kinds[task->kind].results;
     const bool counted = target->runtime.routes_apart && expert_launches(target, plan, task) > 0;
-    if (!target->runtime.fills_results || of_call == IN_PLACE || task->phase == PHASE_OPTIMIZER || counted ||
+    if (!target->runtime.fills_results || of_call == UNFILLED || task->phase == PHASE_OPTIMIZER || counted ||
         task_is_captured(target, plan, task)) {
         return 0;
     }
-    const bool by_kernel = of_call == 0 || is_attention_in_parts(plan, task);
-    const int64_t results = is_one_by_one(target, task) ? task->groups
-                            : by_kernel                 ? task_kernels(target, plan, task)
-                                                        : of_call * calls_of(target, plan, task);
+    const int64_t results = is_one_by_one(target, task)         ? task->groups
+                            : is_attention_in_parts(plan, task) ? results_in_parts(task)
+                            : of_call == 0                      ? task_kernels(target, plan, task)
+                                                                : of_call * calls_of(target, plan, task);
     return launch_operations * (double)results;
 }
 
 // Of mixtures in fp8 the gaps of what is called and cast expert by expert stand for it: with both Qwen3 235B on B200 is
 // 7 % too slow (tests/accuracy/runs/RESULTS.md, "Megatron-core's own Python"). Not both, until those gaps are known.
 static bool has_measured_modules(const Target *target, const TrainPlan *plan) {
-    return has_engine_layers(target, plan) && target->runtime.module_operations > 0 && !target->runtime.torch_linears &&
+    return has_engine_layers(target, plan) && target->runtime.module_operations > 0 &&
            !(plan->precision == DTYPE_FP8 && plan->mesh.size[AXIS_EP] > 1);
 }
 
@@ -345,27 +357,29 @@ static bool is_of_module(const Target *target, const TrainPlan *plan, const Task
            !(task->kind == TASK_GEMM && task->part == GRAPHED_ROUTER);
 }
 
-// Of parameters of no product: AccumulateGrad with its hook, as of every one, and the sum into the main gradient, which
-// a product does itself (Megatron-LM at d98e8a64d, distributed/distributed_data_parallel.py, _make_backward_post_hook).
-static int vector_operations(const Target *target, const TrainPlan *plan, const Task *task) {
-    enum { EACH = 2 };
-    const bool issued = has_engine_layers(target, plan) && !task_is_captured(target, plan, task);
-    return issued ? EACH * host_kinds[task->kind].vectors : 0;
+// Of each parameter autograd runs AccumulateGrad with Megatron's hook and the sum into the main gradient
+// (distributed/distributed_data_parallel.py, _make_backward_post_hook): 12 us, measured with its modules
+// (module_host.c), where an operation takes 13. Those of experts are counted in parameter_operations.
+static double hand_over_operations(const Task *task) {
+    static const double each = 12.0 / 13;
+    const bool of_weight = task->kind == TASK_GEMM && task->phase == PHASE_BACKWARD && task->trans_a;
+    return each * (of_weight ? 1 : host_kinds[task->kind].vectors);
 }
 
 static double called_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool measured = has_measured_modules(target, plan) && !task_is_captured(target, plan, task);
-    const double forward = measured ? module_forward_operations(target, plan, task) : 0;
+    const double with_python = measured && !is_of_adapter(plan, task) ? module_host_operations(target, plan, task) : 0;
     const double timed = timed_operations(target, plan, task), of_module = target->runtime.module_operations;
-    if (forward > 0 || timed > 0) {
-        return forward > 0 ? forward : timed;
+    if (with_python > 0 || timed > 0) {
+        return with_python + timed + hand_over_operations(task);
     }
     const bool one_by_one =
         plan->fused == FUSED_EAGER || (target->routes_eagerly && expert_launches(target, plan, task) > 0);
     const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
     const bool by_module = of_module > 0 && is_of_module(target, plan, task);
+    const bool hands_over = has_engine_layers(target, plan) && !task_is_captured(target, plan, task);
     return (by_module ? of_module : 1) * issued_operations(target, plan, task) * (autograd ? autograd_host_factor : 1) +
-           vector_operations(target, plan, task);
+           (hands_over ? hand_over_operations(task) : 0);
 }
 
 // Idle time of the device at a stop is that of launches whatever the processor: gaps, counts read back and the exchange
@@ -415,9 +429,11 @@ HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task 
 }
 
 double chunk_messages_host_s(const CostModel *model, const TrainPlan *plan) {
-    const Task taken = {.kind = TASK_RECEIVE}, sent = {.kind = TASK_SEND};
+    const Task taken = {.kind = TASK_RECEIVE, .phase = PHASE_FORWARD}, sent = {.kind = TASK_SEND},
+               taken_back = {.kind = TASK_RECEIVE, .phase = PHASE_BACKWARD};
     return timed_operations(model->target, plan, &sent) > 0
-               ? 2 * (task_host_s(model->target, plan, &taken) + task_host_s(model->target, plan, &sent))
+               ? task_host_s(model->target, plan, &taken) + task_host_s(model->target, plan, &taken_back) +
+                     2 * task_host_s(model->target, plan, &sent)
                : 0;
 }
 

@@ -1,57 +1,134 @@
-// What the Python of Megatron-core's modules costs the host forward, in operations of 13 us (sim/SOURCES.md H7).
-// Measured by running a TransformerLayer with experts of Megatron-core 0.16 (b0cc2706) and Transformer Engine 2.12 with
-// their kernels and collectives replaced by functions that return at once (one thread, AMD EPYC, least of 400 in three
-// runs, inside the layer, so that caches are as in training), scaled so that its TERowParallelLinear in bf16, 96.1 us
-// there, is the 115 us that Transformer Engine's PR 1191 has for TEColumnParallelLinear in Megatron-LM. Attention's
-// part comes to 1.73 ms so, and to 1.79 at least in a trace of Qwen3 30B on B200 (yanring/Megatron-MoE-ModelZoo issue
-// 7). Linear layers were published as a whole (host.c), with the norm that is in them; backward is issued from C++ and
-// comes to a tenth more than host.c has.
+// What the Python of Megatron-core's modules costs the host, in operations of 13 us (sim/SOURCES.md H7), with what they
+// launch. Measured by running GPTModel of Megatron-core 0.16 (b0cc2706) and Transformer Engine 2.12 under its DDP and
+// schedule, kernels and NCCL replaced by functions that return at once, torch.compile by PyTorch 2.6's inductor (one
+// thread of an AMD EPYC, the twentieth part of 60 to 400 calls inside the model, so that caches are as in training).
+// TEColumnParallelLinear takes 115 us in Megatron-LM (Transformer Engine's PR 1191), of which a call of cuBLAS is 20.3
+// (host.c); the rest is to the two TERowParallelLinear of a layer, 67.5 us there in the mean, as every other module's
+// Python is to its own; 20.3 and 10.3 us are added for each call of cuBLAS and each launch. Backward of a Linear comes
+// to 98 us so, where PR 3523's 311 us both ways on Grace, 1.36 times as slow as that host, leave 114.
+// tests/accuracy/megatron_ci/RESULTS.md, "The modules both ways".
 
 #include "sim/cost/compute.h"
 
-static const double operations_per_us = 115.0 / 96.1 / 13;
+static const double operation_us = 13;
 
-// us, as measured: RMSNorm as a fusible operation; SelfAttention beside its parts, with rotary positions;
-// DotProductAttention; bias, dropout and sum with the layer's own Python; RouterGatingLinear; TopKRouter beside it,
-// with scores for the loss that balances; dispatch_preprocess of all-to-all
-static const double norm_us = 140, rope_us = 140, attention_us = 447, add_us = 250, gate_us = 108, choose_us = 360,
-                    count_us = 328;
-// The same run of Moonlight's layer (its recipe in Megatron-Bridge 067f987df: neither router nor rotary positions
-// fused), over what is fused there: TopKRouter by a sigmoid with a bias of its experts and a loss for each sequence;
-// MLASelfAttention beside its parts.
-static const double choose_apart_us = 690, latent_rope_us = 500;
+// Transformer Engine's PR 3523: 440.9 us in mxfp8, 311.3 in bf16.
+static const double fp8_factor = 440.9 / 311.3;
+
+typedef struct ModuleHost {
+    float forward_us, backward_us;
+} ModuleHost;
+
+// A layer's, by the task that stands for the module.
+static const ModuleHost of_layer[TASK_KIND_COUNT] = {
+    [TASK_RMSNORM] = {53, 0},  // part of the linear layer behind it
+    [TASK_LAYERNORM] = {53, 0},
+    [TASK_RMSNORM_BACKWARD] = {0, 41},
+    [TASK_LAYERNORM_BACKWARD] = {0, 41},
+    [TASK_GEMM] = {115, 49},  // backward two
+    [TASK_COLUMN_SUM] = {0, 10},
+    [TASK_QK_NORM] = {326, 0},  // two, as fusible operations
+    [TASK_QK_NORM_BACKWARD] = {0, 182},
+    [TASK_ROPE] = {30, 40},
+    // DotProductAttention 431, the rest of SelfAttention 135; heads put together again
+    [TASK_ATTENTION] = {566, 0},
+    [TASK_ATTENTION_BACKWARD] = {0, 105},
+    [TASK_ACTIVATION] = {115, 0},
+    [TASK_ACTIVATION_BACKWARD] = {0, 76},
+    [TASK_SWIGLU] = {115, 0},
+    [TASK_SWIGLU_BACKWARD] = {0, 76},
+    // bias, dropout and sum, with the layer's own Python; compiled, and what of autograd is no module's
+    [TASK_ADD] = {265, 0},
+    [TASK_COPY] = {0, 210},
+};
+
+// The way to experts: RMSNorm before the router as a fusible operation, RouterGatingLinear (backward two products).
+static const ModuleHost of_router[TASK_KIND_COUNT] = {
+    [TASK_RMSNORM] = {163, 0},           [TASK_LAYERNORM] = {163, 0}, [TASK_RMSNORM_BACKWARD] = {0, 91},
+    [TASK_LAYERNORM_BACKWARD] = {0, 91}, [TASK_GEMM] = {124, 70},
+};
+
+// Around the layers, in each micro-step: embedding with positions and dropout; the last norm as a fusible operation;
+// the head (ColumnParallelLinear, backward two products); the loss over a split vocabulary with loss_func of
+// pretrain_gpt.py. A chunk's pass begins with tokens or a message: forward_step, DDP, GPTModel and TransformerBlock
+// around its layers, backward_step.
+enum { CHUNK_US = 755, CHUNK_BACKWARD_US = 120 };
+static const ModuleHost of_edges[TASK_KIND_COUNT] = {
+    [TASK_EMBED] = {514 + CHUNK_US, 0},
+    [TASK_EMBED_BACKWARD] = {0, 100 + CHUNK_BACKWARD_US},
+    [TASK_RECEIVE] = {CHUNK_US, CHUNK_BACKWARD_US},
+    [TASK_RMSNORM] = {307, 0},
+    [TASK_LAYERNORM] = {307, 0},
+    [TASK_RMSNORM_BACKWARD] = {0, 153},
+    [TASK_LAYERNORM_BACKWARD] = {0, 153},
+    [TASK_GEMM] = {365, 136},
+    [TASK_LOSS_SUM] = {1026, 0},
+    [TASK_LOSS_GRADIENT] = {155, 155},
+};
+
+// TopKRouter beside its product, with scores for the loss that balances; dispatch_preprocess of all-to-all.
+// Moonlight's (its recipe in Megatron-Bridge 067f987df fuses neither router nor rotary positions) took 690 us for 360,
+// by a sigmoid with a bias of its experts and a loss for each sequence, and MLASelfAttention beside its parts 500 for
+// 140.
+static const double choose_us = 383, count_us = 348, choose_apart_us = 734, latent_rope_us = 400;
 
 // Tokens are put in order and counts sent in dispatch_preprocess as well; what is launched of it is counted apart.
 enum { COUNTED_OF_PREPROCESS = 4 };
 
-double module_forward_operations(const Target *target, const TrainPlan *plan, const Task *task) {
-    if (task->phase != PHASE_FORWARD || task->part == 0) {
+static double on_the_way_us(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (task->phase != PHASE_FORWARD) {
         return 0;
     }
-    const bool of_router = task->part == GRAPHED_ROUTER;
-    switch (task->kind) {
-    case TASK_RMSNORM:
-    case TASK_LAYERNORM:  // before a router; others are part of the linear layer behind them
-        return of_router ? norm_us * operations_per_us : 0;
-    case TASK_QK_NORM:
-        return 2 * norm_us * operations_per_us;
-    case TASK_ROPE:
-        return (target->runtime.turns_apart ? latent_rope_us : rope_us) * operations_per_us;
-    case TASK_ATTENTION:  // one module, whatever the blocks of a ring
-        return task->ring_step == 0 ? attention_us * operations_per_us : 0;
-    case TASK_ADD:
-        return add_us * operations_per_us;
-    case TASK_GEMM:
-        return of_router ? gate_us * operations_per_us : 0;
-    case TASK_ROUTE:  // with a fused router; one of PyTorch's operations is counted (expert_apart.c)
-        return target->runtime.routes_apart
-                   ? 0
-                   : (target->runtime.chooses_apart ? choose_apart_us : choose_us) * operations_per_us;
-    case TASK_ALL_TO_ALL:
-        return task->awaited && target_dispatch(target, plan) == DISPATCH_ALLTOALL
-                   ? count_us * operations_per_us - COUNTED_OF_PREPROCESS
-                   : 0;
-    default:
+    if (task->kind == TASK_ROUTE) {  // with a fused router; one of PyTorch's operations is counted (expert_apart.c)
+        return target->runtime.routes_apart ? 0 : target->runtime.chooses_apart ? choose_apart_us : choose_us;
+    }
+    const bool counts = task->kind == TASK_ALL_TO_ALL && task->awaited;
+    return counts && target_dispatch(target, plan) == DISPATCH_ALLTOALL
+               ? count_us - COUNTED_OF_PREPROCESS * operation_us
+               : 0;
+}
+
+// By separate operations beside FusedAttnFunc (UnfusedDotProductAttention, NVTE_FUSED_ATTN off): 420 us forward;
+// Megatron-core's own DotProductAttention takes as long as Transformer Engine's with the kernel (286 and 284 us there).
+// Back eight operations of autograd more.
+static const double parts_us = 420, parts_backward_us = 110;
+
+static double parts_us_of(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (plan->attention != ATTENTION_EAGER) {
         return 0;
     }
+    const double forward_us = target->runtime.torch_linears ? 0 : parts_us;
+    return task->kind == TASK_ATTENTION ? forward_us : task->kind == TASK_ATTENTION_BACKWARD ? parts_backward_us : 0;
+}
+
+// Blocks of a ring (AttnFuncWithCPAndKVP2P): in place of the one call what sets the ring up, beside its pack, gather
+// and scatter, then a block's call, its order and sums.
+static const double ring_set_up_us = 390, ring_block_us = 270, ring_block_backward_us = 30;
+
+static bool is_later_block(const Task *task) {
+    return task->ring_step > 0 && (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD);
+}
+
+static double ring_us(const TrainPlan *plan, const Task *task) {
+    return task->kind == TASK_ATTENTION && plan->mesh.size[AXIS_CP] > 1 ? ring_set_up_us : 0;
+}
+
+double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task) {
+    if (task->phase != PHASE_FORWARD && task->phase != PHASE_LOSS && task->phase != PHASE_BACKWARD) {
+        return 0;
+    }
+    if (is_later_block(task)) {
+        return (task->phase == PHASE_FORWARD ? ring_block_us : ring_block_backward_us) / operation_us;
+    }
+    const ModuleHost *rows = task->part == 0 ? of_edges : task->part == GRAPHED_ROUTER ? of_router : of_layer;
+    const ModuleHost *row = &rows[task->kind];
+    const bool forward = task->phase != PHASE_BACKWARD;
+    if (forward && task->kind == TASK_ROPE && target->runtime.turns_apart) {
+        return latent_rope_us / operation_us;
+    }
+    const double us = (double)(forward ? row->forward_us : row->backward_us);
+    const double fp8 = task->kind == TASK_GEMM && task->dtype == DTYPE_FP8 ? fp8_factor : 1;
+    return (us > 0 ? us * fp8 + ring_us(plan, task) + parts_us_of(target, plan, task)
+                   : on_the_way_us(target, plan, task)) /
+           operation_us;
 }

@@ -58,7 +58,19 @@ static double bucket_stops_s(const CostModel *model, const ModelSpec *spec, cons
     if (runtime->bucket_stop_operations == 0 || plan_has_stages(plan) || !overlaps) {
         return 0;
     }
-    return reduced_buckets(runtime, spec, plan) * runtime->bucket_stop_operations * runtime->host_s_per_op;
+    const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
+    return reduced_buckets(runtime, spec, plan) * runtime->bucket_stop_operations * runtime->host_s_per_op * pace;
+}
+
+// A unit's slices are its parameters; of those that are sharded a rank updates what begins in its part.
+double update_host_s(const CostModel *model, const StepProgram *program, const Task *task) {
+    const TargetRuntime *runtime = &model->target->runtime;
+    if (runtime->update_host_s_per_tensor == 0 || (task->kind != TASK_ADAMW && task->kind != TASK_UPDATE)) {
+        return 0;
+    }
+    const Unit *unit = &program->units[task->unit];
+    const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
+    return runtime->update_host_s_per_tensor * pace * unit->trained_slices / unit->shards;
 }
 
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan) {

@@ -169,6 +169,7 @@ static const TargetField fields[] = {
     NEWER(logits_held),
     NEWER(runtime.host_s_per_token),
     NEWER(runtime.host_s_per_tensor),
+    NEWER(runtime.update_host_s_per_tensor),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace

@@ -10,6 +10,13 @@
 #define SPLIT_LOSS_BYTES 52.0
 #define SPLIT_LOSS_FUSED_BYTES 44.0
 
+// Megatron-core's optimizer, us of a DGX H100's host for each parameter tensor of the rank (measured as its modules,
+// sim/cost/module_host.c: 148 tensors, bf16, zero 0): gradients copied 6.8, norm 5.9, clipped 6.0, FusedAdam and copies
+// back 16.7, zeroed and handed over 5.2. With --log-num-zeros-in-grad and --log-params-norm: 21.5 and three launches of
+// 4.2 a tensor, and 3 (count_zeros_fp32 in optimizer/clip_grads.py, calc_params_l2_norm).
+#define CORE_UPDATE_HOST_S 36e-6
+#define CORE_COUNTED_HOST_S 34.5e-6
+
 typedef struct TargetRuntime {
     double host_s_per_op;      // host time to issue one operation
     bool follows_processor;    // host_s_per_op is of a DGX H100's processor, not of the one that it was seen on
@@ -36,9 +43,10 @@ typedef struct TargetRuntime {
     double step_fixed_s;  // step edges: data, logging, zero_grad
     // While the device waits: for each token of a micro-step; once a step for each tensor of trained parameters
     double host_s_per_token, host_s_per_tensor;
-    double collective_share;  // of a collective's time on top: late ranks, the runner's work around it
-    double crowding_share;    // of a task's time on top per rank that waits for the same core of a CPU
-    double memory_passes;     // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode
+    double update_host_s_per_tensor;  // and for each that the rank updates, as it issues the update
+    double collective_share;          // of a collective's time on top: late ranks, the runner's work around it
+    double crowding_share;            // of a task's time on top per rank that waits for the same core of a CPU
+    double memory_passes;  // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     const char *cudnn_since;      // its runs since that date have SDPA pick cuDNN's kernel first; NULL = never
     bool joins_apart;     // what attention reads is put together by operations of their own; layer norms are PyTorch's
