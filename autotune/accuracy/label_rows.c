@@ -139,7 +139,9 @@ static const Label labels[] = {
                           SET(recompute_whole, true),  // RecomputeFunction.backward (fleet/recompute/recompute.py)
                           SET(max_zero, 2), SET(deferred_reduce, false), SET(gradient_buffer, false),
                           SET(serial_stages, 1u << 2), SET(half_sums, true), SET(reduce_dtype_bf16, DTYPE_BF16))},
-    {.is = row_keeps_script_defaults, .take = take_script_defaults},
+    {.is = row_keeps_script_defaults,
+     .settings = SETTINGS(SET(runtime.checks_loss, true)),
+     .take = take_script_defaults},
     {.is = row_gathers_on_demand, .settings = SETTINGS(SET(runtime.gathers_beside_forward, false))},
     {.is = row_squares_apart, .settings = SETTINGS(SET(activation_apart, true))},
     // its swiglu is F.silu(x[0]) * x[1], keys and values are repeated for each query, and TorchScript keeps a mask of
