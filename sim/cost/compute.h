@@ -80,6 +80,9 @@ double task_host_s(const Target *target, const TrainPlan *plan, const Task *task
 // Of a module of Megatron-core's, with its Python; 0 = as it is counted (module_host.c).
 double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task);
 
+// Of Python around a module of the model that is sharded whole (hook_host.c).
+double hook_operations(const Target *target, const TrainPlan *plan, const Task *task);
+
 // Does the host wait for it, and how long is the device idle until that has read what came (host.c)?
 HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task *task);
 double task_read_back_s(const Target *target, const TrainPlan *plan, const Task *task);

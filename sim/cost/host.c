@@ -391,7 +391,8 @@ static double host_pace(const Target *target, const Task *task) {
 
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {
     return target->runtime.host_s_per_op * host_pace(target, task) *
-           (called_operations(target, plan, task) + fill_operations(target, plan, task));
+           (called_operations(target, plan, task) + fill_operations(target, plan, task) +
+            hook_operations(target, plan, task));
 }
 
 // A target's lost_lead of what the host needs is lost to the device even where the host is ahead on the whole: its lead

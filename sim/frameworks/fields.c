@@ -130,6 +130,7 @@ static const TargetField fields[] = {
     NEWER(runtime.engine_workspace_bytes),
     NEWER(runtime.module_operations),
     NEWER(runtime.torch_linears),
+    NEWER(runtime.hooks_modules),
     NEWER(runtime.checks_loss),
     NEWER(runtime.fills_results),
     NEWER(runtime.routes_apart),

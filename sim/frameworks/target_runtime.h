@@ -22,6 +22,7 @@ typedef struct TargetRuntime {
     bool follows_processor;    // host_s_per_op is of a DGX H100's processor, not of the one that it was seen on
     double host_pace;          // of the cluster's processor (Node); 0 = that one's
     double module_operations;  // that one counts as in modules of Transformer Engine's layers, host late; 0 = one
+    bool hooks_modules;        // stage 3: Python around each module of the model (sim/cost/hook_host.c)
     bool checks_loss;          // of each micro-step, for which the host waits
     bool torch_linears;        // layers of Megatron-core are its own, not Transformer Engine's
     bool fills_results;        // deterministic: what is allocated is filled first

@@ -177,3 +177,31 @@ Test(cost, a_router_and_positions_of_pytorchs_operations_take_the_host_longer) {
         cr_expect_float_eq(task_host_s(&apart, &plan, &rows[i].task), rows[i].apart_s, 1e-12, "%zu", i);
     }
 }
+
+// Forward and again alike, back with the gradient of the input; biases and norms stay gathered.
+Test(cost, stage_three_of_deepspeed_takes_the_host_longer_by_its_hooks) {
+    const Target hooked = {.runtime = {.host_s_per_op = 13e-6, .lost_lead = 0.5, .hooks_modules = true}};
+    Target plain = hooked;
+    plain.runtime.hooks_modules = false;
+    const TrainPlan plan = {.zero = 3, .fused = FUSED_EAGER}, whole = {.zero = 2, .fused = FUSED_EAGER};
+    const struct {
+        Task task;
+        double least_s, most_s;
+    } rows[] = {
+        {{.kind = TASK_GEMM}, 250e-6, 350e-6},
+        {{.kind = TASK_GEMM, .phase = PHASE_RECOMPUTE}, 250e-6, 350e-6},
+        {{.kind = TASK_GEMM, .phase = PHASE_BACKWARD}, 350e-6, 500e-6},
+        {{.kind = TASK_GEMM, .phase = PHASE_BACKWARD, .trans_a = true}, 0, 0},
+        {{.kind = TASK_RMSNORM}, 200e-6, 250e-6},
+        {{.kind = TASK_SWIGLU}, 400e-6, 500e-6},
+        {{.kind = TASK_ADD}, 0, 0},
+        {{.kind = TASK_ADAMW, .phase = PHASE_OPTIMIZER}, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Task *task = &rows[i].task;
+        const double more_s = task_host_s(&hooked, &plan, task) - task_host_s(&plain, &plan, task);
+        cr_expect(more_s >= rows[i].least_s - 1e-9 && more_s <= rows[i].most_s + 1e-9, "row %zu: %g", i, more_s);
+        cr_expect_eq(task_host_s(&hooked, &whole, task), task_host_s(&plain, &whole, task), "row %zu", i);
+        cr_expect_eq(task_gap_s(&hooked, &plan, task, 1e-4), task_gap_s(&plain, &plan, task, 1e-4), "row %zu", i);
+    }
+}
