@@ -80,6 +80,10 @@ static bool exchanged_adapters(const RunRow *row) {
     return row->lora_a2a == 1;
 }
 
+static bool ran_autocast(const RunRow *row, const Target *target) {
+    return target->replicas_autocast && strstr(row->precision, "weights bfloat16") == NULL;
+}
+
 static bool launched_one_by_one(const RunRow *row) {
     return row->launch_blocking == 1;
 }
@@ -159,6 +163,10 @@ static const Label labels[] = {
     {.holds = recomputed_as_stage, .settings = SETTINGS(SET(recompute_whole, true))},
     {.is = row_pads_rows, .settings = SETTINGS(SET(runtime.pads_rows, true))},
     {.is = exchanged_adapters, .settings = SETTINGS(SET(adapters_exchange, true))},
+    // model.py, train_gpt2.py: att.masked_fill(self.bias[:, :, :T, :T] == 0, float('-inf'))
+    {.cites = "nanoGPT@", .settings = SETTINGS(SET(fills_masked, true))},
+    {.cites = "build-nanogpt@", .settings = SETTINGS(SET(fills_masked, true))},
+    {.holds = ran_autocast, .settings = SETTINGS(SET(runtime.autocasts, true))},
     {.is = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core,

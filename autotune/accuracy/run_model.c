@@ -235,6 +235,21 @@ static bool lacks_size(const RunRow *row) {
     return row->layers == 0 || row->hidden == 0 || row->heads == 0 || row->ffn == 0 || row->vocab == 0;
 }
 
+// Where the row says whose GELU it is, the family's aside.
+static bool is_written_out(const RunRow *row) {
+    return strcmp(row->mlp, "gelu-new") == 0;
+}
+
+static bool is_one_kernel(const RunRow *row) {
+    return strcmp(row->mlp, "gelu-tanh") == 0;
+}
+
+static void set_activation(const RunRow *row, ModelSpec *model) {
+    model->activation = is_written_out(row)  ? ACTIVATION_GELU_NEW
+                        : is_one_kernel(row) ? ACTIVATION_GELU_TANH
+                                             : model->activation;
+}
+
 const char *run_model(Arena *arena, const RunRow *given, ModelSpec *model) {
     RunRow filled = *given;
     const RunRow *row = &filled;
@@ -244,10 +259,11 @@ const char *run_model(Arena *arena, const RunRow *given, ModelSpec *model) {
     if (lacks_size(row) && !take_named_sizes(arena, &filled)) {
         return "of layers, hidden, heads, ffn and vocab some are empty";
     }
-    const bool plain = strcmp(row->mlp, "gelu") == 0;
-    REFUSE_IF(arena, row->mlp[0] && !plain && strcmp(row->mlp, "swiglu") != 0, "mlp \"%s\" is not swiglu or gelu",
-              row->mlp);
+    const bool plain = strcmp(row->mlp, "gelu") == 0 || is_written_out(row) || is_one_kernel(row);
+    REFUSE_IF(arena, row->mlp[0] && !plain && strcmp(row->mlp, "swiglu") != 0,
+              "mlp \"%s\" is not swiglu, gelu, gelu-new or gelu-tanh", row->mlp);
     set_structure(row, plain, model);
+    set_activation(row, model);
     set_sizes(row, model);
     const char *reason = set_latent(arena, row, model);
     reason = reason ? reason : set_experts(arena, row, model);

@@ -99,8 +99,10 @@ static const WordPart cp_algo[] = {
 
 // squared ReLU takes GELU's place: sizes and traffic are the same
 static const WordPart mlp[] = {
-    {"swiglu", "swiglu", false}, {"geglu", "swiglu", false}, {"gated", "swiglu", false}, {"silu", "swiglu", true},
-    {"glu", "swiglu", true},     {"gelu", "gelu", false},    {"relu", "gelu", false},    {NULL, NULL, false},
+    {"gelu-new", "gelu-new", true}, {"gelu-tanh", "gelu-tanh", true}, {"swiglu", "swiglu", false},
+    {"geglu", "swiglu", false},     {"gated", "swiglu", false},       {"silu", "swiglu", true},
+    {"glu", "swiglu", true},        {"gelu-new", "gelu-new", false},  {"gelu-tanh", "gelu-tanh", false},
+    {"gelu", "gelu", false},        {"relu", "gelu", false},          {NULL, NULL, false},
 };
 
 static const WordPart zero[] = {

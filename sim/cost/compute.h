@@ -36,6 +36,7 @@ typedef struct AttentionShape {
     double window;  // keys that a query of a causal block sees at most; 0 = all before it
     bool diagonal;  // the block holds the causal diagonal, where tiles are half empty
     bool drops;     // probabilities are dropped at random
+    bool fills;     // eager: scores are masked by masked_fill
     bool backward;
     Fused softmax;   // of the eager kernel: scale, mask and softmax by one kernel, one by one, or compiled into one
     bool reference;  // FlexAttention where nothing compiles it: operations of their own, whatever the kernel
@@ -79,6 +80,10 @@ bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *t
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 // Of a module of Megatron-core's, with its Python; 0 = as it is counted (module_host.c).
 double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task);
+
+// What autocast moves beside the operation (autocast.c).
+bool cost_autocasts(const Target *target, const TrainPlan *plan);
+double autocast_bytes(const Target *target, const TrainPlan *plan, const Task *task);
 
 // Of Python around a module of the model that is sharded whole (hook_host.c).
 double hook_operations(const Target *target, const TrainPlan *plan, const Task *task);

@@ -30,13 +30,21 @@ static double kept_up(const Accelerator *accelerator, const AttentionShape *shap
 // softmax 10, scaled 4, read 4. Compiled, what is between the products is one kernel that reads and writes halves.
 static const double eager_forward_bytes[FUSED_COUNT] = {[FUSED_FUSED] = 13, [FUSED_EAGER] = 24, [FUSED_COMPILED] = 8};
 static const double eager_backward_bytes[FUSED_COUNT] = {[FUSED_FUSED] = 18, [FUSED_EAGER] = 28, [FUSED_COMPILED] = 14};
+// torch.masked_fill copies what it fills, 4, reads and writes it 4, and the mask 1; its backward is one more.
+static const double eager_fill_bytes = 5, eager_fill_backward_bytes = 9;
+// Dropout reads and writes halves and a mask of a byte, either way; compiled it is in the same kernel.
+static const double eager_dropout_bytes = 5;
 static const double eager_product_efficiency = 0.55;
 
 static KernelTime eager_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape) {
     const double scores = shape->sequences * shape->heads * shape->queries * shape->keys;
     const double flops = scores * shape->head_dim * (shape->backward ? 8 : 4);
     const double product_s = flops / (accelerator->gemm[dtype].sustained_flop_per_s * eager_product_efficiency);
-    const double bytes = scores * (shape->backward ? eager_backward_bytes : eager_forward_bytes)[shape->softmax];
+    const bool apart = shape->softmax == FUSED_EAGER;
+    const double dropped = apart && shape->drops ? eager_dropout_bytes : 0;
+    const double filled = !apart || !shape->fills ? 0 : shape->backward ? eager_fill_backward_bytes : eager_fill_bytes;
+    const double bytes =
+        scores * ((shape->backward ? eager_backward_bytes : eager_forward_bytes)[shape->softmax] + dropped + filled);
     const double memory_s = bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
     return (KernelTime){.seconds = accelerator->kernel_floor_s + product_s + memory_s,
                         .memory_s = memory_s,

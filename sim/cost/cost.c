@@ -164,8 +164,9 @@ static KernelTime gemm_task_time(const Accelerator *accelerator, const StepProgr
                              .padded = program->plan.fused == FUSED_COMPILED && program->target->runtime.pads_rows,
                              .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, task->dtype, &shape);
-    if (task->cast_bytes > 0) {
-        const KernelTime casts = stream_time(accelerator, (double)task->cast_bytes, 1);
+    const double cast_bytes = (double)task->cast_bytes + autocast_bytes(program->target, &program->plan, task);
+    if (cast_bytes > 0) {
+        const KernelTime casts = stream_time(accelerator, cast_bytes, 1);
         time.seconds += casts.seconds + apart_s(accelerator, task);
         time.memory_s += casts.memory_s;
     }
@@ -239,6 +240,7 @@ static KernelTime attention_task_time(const Accelerator *accelerator, const Step
                             .visible_share = visible_share(program, task),
                             .diagonal = task->ring_step == 0,
                             .drops = program->target->attention_dropout == DROPOUT_SOME,
+                            .fills = program->target->fills_masked,
                             .backward = task->kind == TASK_ATTENTION_BACKWARD,
                             .softmax = program->target->fused_softmax ? FUSED_FUSED : program->plan.fused,
                             .reference = program->target->reference_attention,
@@ -358,7 +360,9 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
         time.seconds = attention_on_slowest(program, &time, cost_chip_factor(model, &program->plan.mesh));
         algorithm = attention_names[program->plan.attention];
     } else {
-        const double bytes = stream_bytes(model->target, program, task) * widened_factor(accelerator, task);
+        const double bytes =
+            (stream_bytes(model->target, program, task) + autocast_bytes(model->target, &program->plan, task)) *
+            widened_factor(accelerator, task);
         time = stream_time(accelerator, bytes, task_kernels(program->target, &program->plan, task));
         time.seconds += apart_s(accelerator, task);
         time.seconds += traffic_issue_s(accelerator, model->target, &program->plan, task);

@@ -126,11 +126,13 @@ static const TargetField fields[] = {
     NEWER(adapters_drop),
     NEWER(halves_drop),
     HASHED_AS(attention_dropout, "attention_drops"),
+    NEWER(fills_masked),
     NEWER(runtime.blas_workspace_bytes),
     NEWER(runtime.engine_workspace_bytes),
     NEWER(runtime.module_operations),
     NEWER(runtime.torch_linears),
     NEWER(runtime.hooks_modules),
+    NEWER(runtime.autocasts),
     NEWER(runtime.checks_loss),
     NEWER(runtime.fills_results),
     NEWER(runtime.routes_apart),
@@ -174,6 +176,7 @@ static const TargetField fields[] = {
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace
+    WORDS(replicas_autocast),          // of measured runs
     WORDS(expert_flavour),             // of models with experts only
     WORDS(own_dispatch),               // the same
     WORDS(experts_apart),

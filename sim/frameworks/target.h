@@ -50,9 +50,11 @@ typedef struct Target {
     bool root_unit;                       // embedding, final norm and head are one unit, gathered for the whole forward
     bool adapters_cast, adapters_drop, halves_drop;  // to fp32; lora_dropout, hidden_dropout
     DropoutUse attention_dropout;
-    bool frozen_held;          // stage 3: what goes into a recomputed layer without trained weights of its own, and its
-                               // gradient, live until backward ends
-    bool root_kept;            // and kept until its gradient is copied out, not gathered again for backward
+    bool replicas_autocast;  // its runs of replicated fp32 weights are under autocast, which its plans do not count yet
+    bool fills_masked;       // eager attention masks its scores by masked_fill
+    bool frozen_held;        // stage 3: what goes into a recomputed layer without trained weights of its own, and its
+                             // gradient, live until backward ends
+    bool root_kept;          // and kept until its gradient is copied out, not gathered again for backward
     bool tp_reduce_overlaps;   // the tp reduction of an input gradient overlaps the weight gradient's GEMM
     bool sp_switch, tp_apart;  // TP_SP: a switch changes it to TP_AR; to TP_HF, whose whole logits it has with it too
     bool tp_copies;            // TP_SP: a copy reorders what was gathered or will be scattered along the sequence

@@ -15,6 +15,7 @@ static const TargetVersion accelerate_1_14 = {
     .settings = SETTINGS(
         SET(tp_flavour, TP_HF),  // transformers' plan: each projection reduces its own input gradient (P8)
         SET(recompute_flavour, RECOMPUTE_CHILD),             // wraps norm1, attention, norm2, mlp separately (P2)
+        SET(replicas_autocast, true),                        // accelerator.py prepare_model
         SET(runtime.strided_rotary, true),                   // apply_rotary_pos_emb of transformers' models
         SET(zigzag, true),                                   // torch context_parallel's head-tail balancer (P3, P7)
         SET(cp_ring, true),                                  // cp_comm_strategy alltoall (P3)

@@ -78,3 +78,32 @@ Test(cost_models, every_kind_is_at_least_one_kernel) {
         cr_assert_not_null(task_kind_name((TaskKind)kind));
     }
 }
+
+// The stream is fp32, products read halves: inputs, weights and gradients are cast. Of whole bf16 weights none is.
+Test(cost_models, autocast_casts_around_products_of_replicated_fp32_weights_alone) {
+    const Target target = {.runtime.autocasts = true};
+    const TrainPlan plan = {.precision = DTYPE_BF16, .fused = FUSED_EAGER},
+                    bf16 = {.precision = DTYPE_BF16, .fused = FUSED_EAGER, .bf16_master = true},
+                    sharded = {.precision = DTYPE_BF16, .fused = FUSED_EAGER, .zero = 3};
+    const struct {
+        Task task;
+        double bytes;
+    } rows[] = {
+        {{.kind = TASK_GEMM, .m = 8, .n = 3, .k = 5, .trans_b = true}, 6 * 15},
+        {{.kind = TASK_GEMM, .m = 8, .n = 5, .k = 3, .phase = PHASE_BACKWARD}, 0},
+        {{.kind = TASK_GEMM, .m = 3, .n = 5, .k = 8, .phase = PHASE_BACKWARD, .trans_a = true}, 4 * 15},
+        {{.kind = TASK_GEMM, .m = 3, .n = 5, .k = 8, .trans_a = true, .accumulate = true}, 12 * 15},
+        {{.kind = TASK_LAYERNORM, .rows = 8, .cols = 5}, 10 * 40},
+        {{.kind = TASK_LAYERNORM_BACKWARD, .rows = 8, .cols = 5}, 22 * 40},
+        {{.kind = TASK_RMSNORM, .rows = 8, .cols = 5, .part = GRAPHED_ATTENTION}, (3 * 6 - 8) * 40},
+        {{.kind = TASK_ACTIVATION, .rows = 8, .cols = 5, .activation = ACTIVATION_GELU_NEW}, 40 * 40},
+        {{.kind = TASK_ACTIVATION, .rows = 8, .cols = 5, .activation = ACTIVATION_GELU_TANH}, 0},
+        {{.kind = TASK_ADAMW, .rows = 8, .cols = 5}, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect_eq(autocast_bytes(&target, &plan, &rows[i].task), rows[i].bytes, "row %zu", i);
+        cr_expect_eq(autocast_bytes(&target, &bf16, &rows[i].task), 0, "row %zu", i);
+        cr_expect_eq(autocast_bytes(&target, &sharded, &rows[i].task), 0, "row %zu", i);
+        cr_expect_eq(autocast_bytes(&bare, &plan, &rows[i].task), 0, "row %zu", i);
+    }
+}
