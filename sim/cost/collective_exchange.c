@@ -4,6 +4,7 @@
 // other nodes. A pod's edge sees all that leaves the pod, so oversubscription counts in full. Parts for a node that
 // travel as one (DeepEP) leave once for each other node, and are spread inside it. Not modelled: several channels per
 // peer.
+
 #include "sim/cost/collective.h"
 
 #include <math.h>

@@ -387,12 +387,12 @@ Projection lower_attention_backward(Lowering *lowering) {
     }
     const Projection projection = attention_projection(lowering);
     const bool shares = lowering_shares_keys(lowering);
-    const int32_t whole = shares ? shared_keys_whole(lowering) : -1,
-                  dwhole = shares ? shared_keys_gradient(lowering) : -1;
-    AttentionRefs refs = attention_refs(lowering, shares ? &whole : projection.y, projection.count);
+    const int32_t whole[MAX_PARTS] = {shares ? shared_keys_whole(lowering) : -1},
+                  dwhole[MAX_PARTS] = {shares ? shared_keys_gradient(lowering) : -1};
+    AttentionRefs refs = attention_refs(lowering, shares ? whole : projection.y, projection.count);
     turn_a_copy(lowering, SECTION_LAYER_BACKWARD, &refs);
     refs = value_halves(lowering, &refs);
-    const AttentionRefs wide = attention_refs(lowering, shares ? &dwhole : projection.dy, projection.count);
+    const AttentionRefs wide = attention_refs(lowering, shares ? dwhole : projection.dy, projection.count);
     const AttentionRefs gradients =
         attention_halves(lowering, &wide, (const char *const[]){"dq_half", "dk_half", "dv_half"});
     const AttentionRefs core = read_refs(lowering, &refs);
