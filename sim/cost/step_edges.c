@@ -1,4 +1,4 @@
-// What a step takes beyond its tasks: its edges, and what the host does while the device waits for it, token by token
+// What a step takes beyond its tasks: its edges, and what the host does while the device waits for it, token by token,
 // parameter by parameter or bucket by bucket. Not counted: tensors of biases, tensors that other ranks hold whole;
 // buckets of a stage.
 
