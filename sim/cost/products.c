@@ -1,0 +1,108 @@
+// Products of a task, by its shape and what its target multiplies: exact sums, scales per row or block, casts and biases
+// beside them. Formula of one product: compute_gemm.c.
+
+#include "sim/cost/products.h"
+
+#include <math.h>
+
+// The executor on processors multiplies in bf16; its other kernels compute in fp32, and experts' products too
+// (exec/device/cpu_half.c).
+static bool is_widened(const Accelerator *accelerator, const Task *task) {
+    return accelerator->device_class == DEVICE_CLASS_CPU && task->dtype == DTYPE_BF16 && task->kind != TASK_GEMM &&
+           cost_supports(accelerator, DTYPE_FP32);
+}
+
+Dtype cost_computed_dtype(const Accelerator *accelerator, const Task *task) {
+    return is_widened(accelerator, task) ? DTYPE_FP32 : task->dtype;
+}
+
+static bool has_block_scales(const StepProgram *program, const Task *task) {
+    return task->dtype == DTYPE_FP8 && program->plan.fp8_recipe == FP8_MX;
+}
+
+// PyTorch alone has scales per row.
+static double row_share(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+    const bool rows = program->plan.fp8_recipe == FP8_ROWWISE || program->plan.fp8_recipe == FP8_ROWWISE_BF16;
+    return rows && task->dtype == DTYPE_FP8 && accelerator->fp8_row_share > 0 ? accelerator->fp8_row_share : 1;
+}
+
+// torchao (config.py: use_fast_accum) and Transformer Engine (use_split_accumulator) alike; only forward reads weights
+// as they lie. With a scale per block forward sums exactly too: all is in the rate of DTYPE_FP8_BLOCK.
+static double fp8_share(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+    const double newer = program->target->runtime.cuda_13 ? accelerator->fp8_exact_share_cuda_13 : 0;
+    const bool exact = task->dtype == DTYPE_FP8 && !task->trans_b;
+    const double share = !exact ? 1 : newer > 0 ? newer : accelerator->fp8_exact_share;
+    return share * row_share(accelerator, program, task);
+}
+
+double cost_apart_s(const Accelerator *accelerator, const Task *task) {
+    if (task->apart_elements == 0) {
+        return 0;
+    }
+    const double traffic_s =
+        (double)task->apart_bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    return fmax(0, (double)task->apart_elements * accelerator->element_s - traffic_s);
+}
+
+KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
+    const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
+    const GemmShape shape = {.m = task->m,
+                             .n = task->n,
+                             .k = task->k,
+                             .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1),
+                             .trans_a = task->trans_a,
+                             .trans_b = task->trans_b,
+                             .output = output,
+                             .accumulate = task->accumulate,
+                             .fp8_share = fp8_share(accelerator, program, task),
+                             .padded = program->plan.fused == FUSED_COMPILED && program->target->runtime.pads_rows,
+                             .block_scales = has_block_scales(program, task)};
+    KernelTime time = gemm_time(accelerator, task->dtype, &shape);
+    const double cast_bytes = (double)task->cast_bytes + autocast_bytes(program->target, &program->plan, task);
+    if (cast_bytes > 0) {
+        const KernelTime casts = stream_time(accelerator, cast_bytes, 1);
+        time.seconds += casts.seconds + cost_apart_s(accelerator, task);
+        time.memory_s += casts.memory_s;
+    }
+    return time;
+}
+
+// Kernels beside a product of experts: biases are added expert by expert, and two for all of them (lower_apart.c);
+// fused operations cast all rows by one.
+static int kernels_beside(const TrainPlan *plan, const Task *task) {
+    enum { BIAS_KERNELS = 2, BIAS_BACKWARD_KERNELS = 5, BIAS_KERNELS_OF_ALL = 2 };
+    const int each = task->phase == PHASE_FORWARD ? BIAS_KERNELS : BIAS_BACKWARD_KERNELS;
+    return plan->op_fuser ? 1 : each * task->groups + BIAS_KERNELS_OF_ALL;
+}
+
+// Of as many rows for each expert. Calls share their waves on the streams that they are spread over, but each starts
+// anew: 72 products of Transformer Engine on B200 (20 to 256 experts, forward and input gradients) are at -23 % without
+// that and at -10 with it, 8 on A100 at -7 and -5 (MooreThreads/SimuMax, configs/system, group_matmul).
+KernelTime cost_grouped_time(const CostModel *model, const StepProgram *program, const Task *task) {
+    const Accelerator *accelerator = &model->profile->accelerator;
+    const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
+    const int64_t rows = ((task->trans_a ? task->k : task->m) + task->groups - 1) / task->groups;
+    const GemmShape shape = {.m = task->trans_a ? task->m : rows,
+                             .n = task->n,
+                             .k = task->trans_a ? rows : task->k,
+                             .groups = task->groups,
+                             .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1) + task->epilogue_bytes,
+                             .trans_a = task->trans_a,
+                             .trans_b = task->trans_b,
+                             .output = output,
+                             .accumulate = task->accumulate,
+                             .fused = program->plan.op_fuser,
+                             .block_scales = has_block_scales(program, task)};
+    KernelTime time = gemm_time(accelerator, cost_computed_dtype(accelerator, task), &shape);
+    if (accelerator->grouped_ramp_rows == 0) {  // measured ones have it; fp8's has a cast in it, bf16's is a launch
+        time.seconds +=
+            (task_expert_calls(model->target, &program->plan, task) - 1) * accelerator->gemm[DTYPE_BF16].launch_s;
+    }
+    if (task->cast_bytes > 0) {
+        const KernelTime biases =
+            stream_time(accelerator, (double)task->cast_bytes, kernels_beside(&program->plan, task));
+        time.seconds += biases.seconds + cost_apart_s(accelerator, task);
+        time.memory_s += biases.memory_s;
+    }
+    return time;
+}
