@@ -1,5 +1,5 @@
-// Products of a task, by its shape and what its target multiplies: exact sums, scales per row or block, casts and biases
-// beside them. Formula of one product: compute_gemm.c.
+// Products of a task, by its shape and what its target multiplies: exact sums, scales per row or block, casts and
+// biases beside them. Formula of one product: compute_gemm.c.
 
 #include "sim/cost/products.h"
 
