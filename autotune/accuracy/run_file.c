@@ -147,7 +147,7 @@ static Status layout_find(const CsvTable *table, Layout *layout, Arena *arena, R
     for (int i = 0; i < layout->count; i++) {
         const Column *column = &layout->columns[i];
         layout->at[i] = csv_column(table, column->name);
-        const char *source = run_word_source(column->name);
+        const char *source = run_word_source(column->name, 0);
         const bool follows = source && csv_column(table, source) >= 0;
         if (layout->at[i] < 0 && column->absence == NEEDED && !follows) {
             needed = arena_format(arena, "%s%s%s", needed, needed[0] ? ", " : "", column->name);
@@ -215,18 +215,20 @@ static const char *other_text(const CsvTable *table, int index, const char *name
 
 // A chip's usual node, where the column has its name or is empty and another one has it.
 static const char *cluster_text(const CsvTable *table, int index, const char *text, Arena *arena) {
-    const char *chip = text[0] != '\0' ? text : other_text(table, index, run_word_source("cluster"));
+    const char *chip = text[0] != '\0' ? text : other_text(table, index, run_word_source("cluster", 0));
     return run_word_cluster(chip, other_text(table, index, "gpu_mem_gb"), text[0] == '\0', arena);
 }
 
-// The text of a column: by its own words, or by another column where it is empty.
+// The text of a column: by its own words, or by other columns where it is empty.
 static const char *column_text(const CsvTable *table, int index, const char *name, const char *text, Arena *arena) {
     if (strcmp(name, "cluster") == 0) {
         return cluster_text(table, index, text, arena);
     }
-    const char *source = run_word_source(name);
-    const char *other = source && text[0] == '\0' ? other_text(table, index, source) : "";
-    return other[0] == '\0' ? run_word(name, text, arena) : run_word_from(name, other, arena);
+    const char *said = run_word(name, text, arena), *source = NULL;
+    for (int i = 0; said[0] == '\0' && (source = run_word_source(name, i)) != NULL; i++) {
+        said = run_word_from(name, other_text(table, index, source), arena);
+    }
+    return said;
 }
 
 // Ranks of a node, where no cluster is named and its chip's usual node is taken.

@@ -66,6 +66,9 @@ const char *run_target_find(Arena *arena, const RunRow *row, const Target **targ
     if (*target) {
         return NULL;
     }
+    if (row->target[0] == '\0' && row->source[0] != '\0') {
+        return arena_format(arena, "no target is stated, and its source \"%s\" names none", row->source);
+    }
     Error error = {0};
     const Target *known = NULL;
     target_find(row->target, &known, &error);

@@ -9,10 +9,11 @@
 // The text of a column as its rules read it: itself where they know it or nothing speaks for another.
 const char *run_word(const char *column, const char *text, Arena *arena);
 
-// The column that an empty or missing one follows from; NULL = none.
-const char *run_word_source(const char *column);
+// The columns that an empty or missing one follows from, in their order: the first that says something; NULL = no more.
+const char *run_word_source(const char *column, int index);
 
-// What the text of that other column says of an empty one: "" = nothing.
+// What the text of such a column says of an empty one: "" = nothing. What it says in words that no rule knows is
+// itself, so that its run is left out with them.
 const char *run_word_from(const char *column, const char *other, Arena *arena);
 
 // The profile of a chip with so much memory, which may be empty: where that decides between two, else the usual one if
