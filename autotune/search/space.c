@@ -486,10 +486,11 @@ static bool is_legal(const TuneRequest *request, const Mesh *mesh, Arena *arena)
 }
 
 // Where nothing is sharded, ranks of dp_shard are replicas: of meshes that differ in what those are called, the one
-// with the most replicas is listed.
+// with the most replicas is listed; and the one whose place was asked for.
 static bool has_twin(const TuneRequest *request, const Mesh *mesh, Arena *arena) {
     const int shards = mesh->size[AXIS_DP_SHARD];
-    if (request->asked[PLAN_ZERO] != 0 || shards == 1 || !is_legal(request, mesh, arena)) {
+    const bool asked_for = mesh_same_shape(mesh, &request->baseline);
+    if (request->asked[PLAN_ZERO] != 0 || shards == 1 || asked_for || !is_legal(request, mesh, arena)) {
         return false;
     }
     for (int fewer = 1; fewer < shards; fewer++) {

@@ -221,9 +221,12 @@ Test(space, an_asked_stage_is_that_of_shapes_without_a_choice_too) {
     }
 }
 
+static Mesh asked_for;  // what they are compared with
+
 // Meshes of a target at stage 0, of which some have ranks that shard.
 static int meshes_at_stage_0(const char *model, const char *target, int *sharding) {
     request = request_for(&arena, 8, model, "dgx-h100", target);
+    request.baseline = asked_for;
     request.asked[PLAN_ZERO] = 0;
     space_meshes(&request, &arena, &space);
     *sharding = 0;
@@ -238,6 +241,13 @@ Test(space, ranks_that_shard_nothing_are_replicas) {
     int sharding = 0;
     cr_expect_eq(meshes_at_stage_0("llama-3.2-1b", "megatron", &sharding), 20);
     cr_expect_eq(sharding, 0);
+}
+
+Test(space, a_shape_that_was_asked_for_is_listed_beside_its_twin) {
+    int sharding = 0;
+    mesh_parse("dp_shard=8", &asked_for, &(Error){0});
+    cr_expect_eq(meshes_at_stage_0("llama-3.2-1b", "megatron", &sharding), 21);
+    cr_expect_eq(sharding, 1);
 }
 
 // Ranks of experts are not taken from replicas.
