@@ -2,7 +2,7 @@
 // and the same kind of MLP, else from the plainest family of that kind. No column says whether embeddings are tied: the
 // variant whose parameter count is nearer to the row's is taken. A row with experts takes biases and gates from a
 // preset with experts; its first `dense_layers` layers are dense, unless a preset has the same number of dense layers
-// out of the same total, whose positions are then used.
+// out of the same total, whose positions are then used. A row that lacks sizes is the preset it names, or nothing.
 
 #include "autotune/accuracy/run_model.h"
 
@@ -165,14 +165,21 @@ static const char *set_latent(Arena *arena, const RunRow *row, ModelSpec *model)
     return NULL;
 }
 
-// Alternating, as in the preset.
-static bool keeps_turns(const RunExperts *given, const ModelSpec *model) {
-    int64_t dense = 0, layers = 0;
+static int64_t dense_layers(const ModelSpec *model) {
+    int64_t dense = 0;
     for (int i = 0; i < model->run_count; i++) {
         dense += model->runs[i].kind == LAYER_DENSE ? model->runs[i].count : 0;
+    }
+    return dense;
+}
+
+// Alternating, as in the preset.
+static bool keeps_turns(const RunExperts *given, const ModelSpec *model) {
+    int64_t layers = 0;
+    for (int i = 0; i < model->run_count; i++) {
         layers += model->runs[i].count;
     }
-    return layers == model->layers && given->dense_layers == dense;
+    return layers == model->layers && given->dense_layers == dense_layers(model);
 }
 
 static const char *set_experts(Arena *arena, const RunRow *row, ModelSpec *model) {
@@ -200,41 +207,6 @@ static const char *set_experts(Arena *arena, const RunRow *row, ModelSpec *model
     return NULL;
 }
 
-// A row without sizes takes those of the preset it names.
-static const char *named_model(Arena *arena, const RunRow *row, ModelSpec *model) {
-    Error error = {0};
-    if (model_find(row->model, arena, model, &error) == STATUS_OK) {
-        return NULL;
-    }
-    return arena_format(arena, "layers, hidden, heads, ffn and vocab are empty, and \"%s\" is no preset", row->model);
-}
-
-// A size that is empty is that of the preset which the row names and whose other sizes it has.
-static bool take_size(int64_t *size, int64_t of_preset) {
-    const bool same = *size == 0 || *size == of_preset;
-    *size = of_preset;
-    return same;
-}
-
-static bool take_named_sizes(Arena *arena, RunRow *row) {
-    Error error = {0};
-    ModelSpec named;
-    if (model_find(row->model, arena, &named, &error) != STATUS_OK) {
-        return false;
-    }
-    bool same = take_size(&row->layers, named.layers);
-    same &= take_size(&row->hidden, named.hidden);
-    same &= take_size(&row->heads, named.heads);
-    same &= take_size(&row->ffn, named.ffn);
-    same &= row->vocab > 0 || take_size(&row->vocab, named.vocab);  // padded or not: its own
-    row->kv_heads = row->kv_heads > 0 ? row->kv_heads : named.kv_heads;
-    return same;
-}
-
-static bool lacks_size(const RunRow *row) {
-    return row->layers == 0 || row->hidden == 0 || row->heads == 0 || row->ffn == 0 || row->vocab == 0;
-}
-
 // Where the row says whose GELU it is, the family's aside.
 static bool is_written_out(const RunRow *row) {
     return strcmp(row->mlp, "gelu-new") == 0;
@@ -250,28 +222,83 @@ static void set_activation(const RunRow *row, ModelSpec *model) {
                                              : model->activation;
 }
 
-const char *run_model(Arena *arena, const RunRow *given, ModelSpec *model) {
-    RunRow filled = *given;
-    const RunRow *row = &filled;
-    if (row->layers == 0 && row->hidden == 0 && row->heads == 0 && row->ffn == 0 && row->vocab == 0) {
-        return named_model(arena, row, model);
+static bool lacks_size(const RunRow *row) {
+    return row->layers == 0 || row->hidden == 0 || row->heads == 0 || row->ffn == 0 || row->vocab == 0;
+}
+
+static bool lacks_all_sizes(const RunRow *row) {
+    return row->layers == 0 && row->hidden == 0 && row->heads == 0 && row->ffn == 0 && row->vocab == 0;
+}
+
+static bool is_plain(const RunRow *row) {
+    return strcmp(row->mlp, "gelu") == 0 || is_written_out(row) || is_one_kernel(row);
+}
+
+// A size as the row has it (0 = not at all) and as its preset has it.
+typedef struct GivenSize {
+    const char *column;
+    int64_t given, of_preset;
+} GivenSize;
+
+static const char *check_sizes(Arena *arena, const RunRow *row, const ModelSpec *preset) {
+    const RunExperts *experts = &row->experts;
+    const GivenSize sizes[] = {{"layers", row->layers, preset->layers},
+                               {"hidden", row->hidden, preset->hidden},
+                               {"heads", row->heads, preset->heads},
+                               {"kv_heads", row->kv_heads, preset->kv_heads},
+                               {"head_dim", row->head_dim, preset->head_dim},
+                               {"ffn", row->ffn, preset->ffn},
+                               {"experts", experts->count, preset->experts.count},
+                               {"topk", experts->active, preset->experts.active},
+                               {"moe_ffn", experts->ffn, preset->experts.ffn},
+                               {"shared_ffn", experts->shared_ffn, preset->experts.shared_ffn},
+                               {"dense_layers", experts->dense_layers, dense_layers(preset)},
+                               {"q_lora", experts->q_rank, preset->latent.q_rank},
+                               {"kv_lora", experts->kv_rank, preset->latent.kv_rank},
+                               {"qk_rope_head_dim", experts->rope, preset->latent.rope},
+                               {"v_head_dim", experts->value, preset->latent.value}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        REFUSE_IF(arena, sizes[i].given > 0 && sizes[i].given != sizes[i].of_preset,
+                  "some sizes are empty, and %s is %lld where that of %s is %lld", sizes[i].column,
+                  (long long)sizes[i].given, preset->name, (long long)sizes[i].of_preset);
     }
-    if (lacks_size(row) && !take_named_sizes(arena, &filled)) {
-        return "of layers, hidden, heads, ffn and vocab some are empty";
-    }
-    const bool plain = strcmp(row->mlp, "gelu") == 0 || is_written_out(row) || is_one_kernel(row);
-    REFUSE_IF(arena, row->mlp[0] && !plain && strcmp(row->mlp, "swiglu") != 0,
-              "mlp \"%s\" is not swiglu, gelu, gelu-new or gelu-tanh", row->mlp);
-    set_structure(row, plain, model);
+    REFUSE_IF(arena, row->mlp[0] && is_plain(row) != (preset->mlp == MLP_PLAIN),
+              "some sizes are empty, and mlp \"%s\" is not that of %s", row->mlp, preset->name);
+    REFUSE_IF(arena, strcmp(experts->attention_type, "mla") == 0 && preset->latent.kv_rank == 0,
+              "some sizes are empty, and %s has no latent attention (mla)", preset->name);
+    return NULL;
+}
+
+// A row that lacks sizes is the preset it names, whole: but for a vocabulary that it says, padded or not.
+static const char *named_model(Arena *arena, const RunRow *row, ModelSpec *model) {
+    Error error = {0};
+    REFUSE_IF(arena, model_find(row->model, arena, model, &error) != STATUS_OK,
+              "%slayers, hidden, heads, ffn and vocab %sare empty, and \"%s\" is no preset",
+              lacks_all_sizes(row) ? "" : "of ", lacks_all_sizes(row) ? "" : "some ", row->model);
+    const char *reason = check_sizes(arena, row, model);
+    model->vocab = row->vocab > 0 ? (int)row->vocab : model->vocab;
+    set_activation(row, model);
+    return reason;
+}
+
+// The row's own sizes, structured as the preset whose name is nearest.
+static const char *own_model(Arena *arena, const RunRow *row, ModelSpec *model) {
+    set_structure(row, is_plain(row), model);
     set_activation(row, model);
     set_sizes(row, model);
     const char *reason = set_latent(arena, row, model);
     reason = reason ? reason : set_experts(arena, row, model);
-    if (reason) {
-        return reason;
+    if (!reason) {
+        choose_tying(row, model);
     }
-    choose_tying(row, model);
-    reason = check_count(arena, row, model);
+    return reason;
+}
+
+const char *run_model(Arena *arena, const RunRow *row, ModelSpec *model) {
+    REFUSE_IF(arena, row->mlp[0] && !is_plain(row) && strcmp(row->mlp, "swiglu") != 0,
+              "mlp \"%s\" is not swiglu, gelu, gelu-new or gelu-tanh", row->mlp);
+    const char *reason = lacks_size(row) ? named_model(arena, row, model) : own_model(arena, row, model);
+    reason = reason ? reason : check_count(arena, row, model);
     if (reason) {
         return reason;
     }

@@ -181,23 +181,6 @@ Test(run_case, gelu_rows_are_gpts_and_mpts_by_name) {
     cr_assert_eq(run.request.model.norm, NORM_LAYER);
 }
 
-static const char *skipped_with(const char *model, const char *sizes) {
-    const char *text = arena_format(&arena,
-                                    "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
-                                    "cp,tp,seq_len,micro_batch\na,%s,%s,dgx-h100,torchtitan,1,8,1,1,4096,1\n",
-                                    model, sizes);
-    const RunFile file = run_file_of(&arena, text);
-    RunCase run;
-    run_case_build(run_mapper_new(&arena), &file.rows[0], &run);
-    return run.skipped;
-}
-
-Test(run_case, sizes_that_are_empty_are_those_of_the_preset_whose_others_it_has) {
-    cr_expect_null(skipped_with("llama-3-8b", "32,4096,,14336,"));
-    cr_expect_not_null(skipped_with("llama-3-8b", "16,4096,,14336,"), "another model under that name");
-    cr_expect_not_null(skipped_with("mine", "32,4096,,14336,"));
-}
-
 Test(run_case, what_this_version_cannot_predict_says_why) {
     static const struct {
         RunLine line;
