@@ -24,6 +24,9 @@ static bool predict_file(Work *work, const RunFile *file, bool memory_only, RunC
     for (int i = 0; i < file->count; i++) {
         RunCase *run = &(*cases)[i];
         run_case_build(work->mapper, &file->rows[i], run);
+        if (!run->skipped && !memory_only && run->row->says_no_time && run->measured_step_s == 0) {
+            run->skipped = "step_time_s is 0";
+        }
         if (!run->skipped) {
             run_predict(work->predictor, run, memory_only);
         }

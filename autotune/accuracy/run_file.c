@@ -12,6 +12,7 @@
 #include "autotune/accuracy/run_words.h"
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
+#include "sim/cluster/cluster.h"
 
 typedef enum { COLUMN_TEXT, COLUMN_INT, COLUMN_NUMBER } ColumnType;
 
@@ -70,6 +71,7 @@ static const Column columns[] = {
     TEXT("cluster", cluster, NEEDED),
     TEXT("overrides", overrides, MISSED),
     NUMBER("gpu_mem_gb", gpu_mem_gb, MISSED, 1000000),
+    COUNT("gpus_per_node", gpus_per_node, OPTIONAL, 1 << 16),
     TEXT("target", target, NEEDED),
     TEXT("reshard", plan_word[PLAN_RESHARD], MISSED),
     TEXT("lanes", lanes, MISSED),
@@ -231,11 +233,18 @@ static const char *column_text(const CsvTable *table, int index, const char *nam
     return said;
 }
 
-// Ranks of a node, where no cluster is named and its chip's usual node is taken.
-static void take_node(const CsvTable *table, int index, RunRow *row) {
-    int64_t ranks = 0;
-    const bool said = text_parse_int(other_text(table, index, "gpus_per_node"), &ranks);
-    row->gpus_per_node = said && other_text(table, index, "cluster")[0] == '\0' ? ranks : 0;
+// Is it a chip's name, whose usual node is taken?
+static bool is_chip(const char *cluster) {
+    int count = 0;
+    const char *const *names = cluster_names(&count);
+    return cluster_usual_node(cluster) && text_index(names, (size_t)count, cluster) < 0;
+}
+
+// A profile that is named has its own ranks of a node; a step of 0 is told from an empty one.
+static void take_said(const CsvTable *table, int index, RunRow *row) {
+    const char *cluster = other_text(table, index, "cluster");
+    row->gpus_per_node = cluster[0] == '\0' || is_chip(cluster) ? row->gpus_per_node : 0;
+    row->says_no_time = row->step_time_s == 0 && other_text(table, index, "step_time_s")[0] != '\0';
 }
 
 static Status row_read(const CsvTable *table, int index, const Layout *layout, Arena *arena, RunRow *row,
@@ -253,7 +262,7 @@ static Status row_read(const CsvTable *table, int index, const Layout *layout, A
             TRY(value_read(table->path, &absent, column, (char *)row + column->offset, error));
         }
     }
-    take_node(table, index, row);
+    take_said(table, index, row);
     const CsvField *id = csv_field(table, index, layout->at[0]);
     row->path = table->path;
     row->line = id->line;

@@ -47,6 +47,7 @@ typedef struct RunRow {
     // what was measured
     double step_time_s, tokens_per_s_per_gpu, peak_mem_gb;
     const char *mem_kind;
+    bool says_no_time;    // a step of 0, where an empty one is unknown
     int64_t mem_fullest;  // of stages it is the largest of, whichever its framework logs
     // what the run set beside its plan
     int64_t launch_blocking;        // CUDA_LAUNCH_BLOCKING

@@ -44,6 +44,21 @@ static double predicted_s(int micro_batch, Effort effort) {
     return accuracy.cases[0].prediction.step_s;
 }
 
+Test(accuracy, a_step_of_0_s_leaves_its_row_out_unless_the_run_failed) {
+    const char *line = run_line(&arena, (RunLine){.id = "a", .step_time_s = 5}), *at = strstr(line, ",5,,");
+    cr_assert_not_null(at, "%s", line);
+    const char *none = arena_format(&arena, "%.*s,0,,%s", (int)(at - line), line, at + strlen(",5,,"));
+    const char *runs = arena_format(&arena, "%s%s%s", RUNS_HEADER, none, run_line(&arena, (RunLine){.id = "b"}));
+    const char *failures = arena_format(&arena, "%s%s", RUNS_HEADER, none);
+    const Accuracy accuracy = accuracy_of(
+        (AccuracyOptions){.runs_paths = (const char *const[]){run_text_file(&arena, folder, "runs.csv", runs), NULL},
+                          .oom_paths = (const char *const[]){run_text_file(&arena, folder, "oom.csv", failures), NULL},
+                          .effort = EFFORT_ESTIMATE});
+    cr_assert_str_eq(accuracy.cases[0].skipped, "step_time_s is 0");
+    cr_expect_null(accuracy.cases[1].skipped, "an empty one is unknown");
+    cr_expect_eq(accuracy.oom.n, 1);
+}
+
 // Measured at predicted / (1 + error) for errors +25, -20, +10, -5 and 0 %.
 static const char *golden_rows(Effort effort) {
     static const double errors[] = {0.25, -0.20, 0.10, -0.05, 0.0};

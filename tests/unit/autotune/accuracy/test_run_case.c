@@ -540,6 +540,27 @@ Test(run_case, collectives_of_old_pytorch_keep_what_they_touched_while_the_host_
     cr_expect_eq(case_of_flagperf("llama3_8B", 8)->recorded_bytes, 0);
 }
 
+// The ranks of a node that a row with this cluster has, and what it says of them; 0: left out.
+static int ranks_of_node(const char *cluster, const char *said) {
+    const char *const chip = cluster[0] ? "" : "H100";
+    const RunCase run =
+        text_case(&arena, arena_format(&arena,
+                                       "id,model,cluster,gpu,gpus_per_node,target,dp_replicate,dp_shard,cp,tp,seq_len,"
+                                       "micro_batch\na,llama-3-8b,%s,%s,%s,torchtitan,1,4,1,1,4096,1\n"
+                                       "b,llama-3-8b,dgx-h100,,,torchtitan,1,4,1,1,4096,1\n",
+                                       cluster, chip, said));
+    return run.skipped ? 0 : run.request.cluster.node.accelerators;
+}
+
+Test(run_case, ranks_of_a_node_are_said_where_the_cluster_follows_from_a_chip) {
+    cr_expect_eq(ranks_of_node("", "4"), 4);
+    cr_expect_eq(ranks_of_node("", "4.0"), 4);
+    cr_expect_eq(ranks_of_node("H100", "4"), 4);
+    cr_expect_eq(ranks_of_node("H100", ""), 8);
+    cr_expect_eq(ranks_of_node("dgx-h100", "4"), 8, "the profile's own");
+    cr_expect_eq(ranks_of_node("", "four"), 0);
+}
+
 Test(run_case, a_world_that_contradicts_the_mesh_is_skipped) {
     const RunCase run =
         text_case(&arena, "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,world,"
