@@ -8,7 +8,7 @@
 
 #include "autotune/accuracy/run_labels.h"
 
-// Written last by 5fe3f06658 (2026-05-07) or cd4afffa64 (2026-07-25), whose files take 1.48 and 1.42 times what the
+// Measured last by 5fe3f06658 (2026-05-07) or cd4afffa64 (2026-07-25), whose files take 1.48 and 1.42 times what the
 // commit before has, in the median; other commits of 2026 change theirs by 0.97 to 1.06.
 static const char *const from_github[] = {
     "_tp1_pp1_dist_optimizer_fim_dataset/",
