@@ -184,7 +184,8 @@ Test(cluster, a_chip_has_its_usual_node_by_any_spelling) {
     } cases[] = {{"NVIDIA H20", "hgx-h20"},
                  {"H20-SXM5-96GB", "hgx-h20"},
                  {"AMD Instinct MI325X", "mi325x-8x"},
-                 {"H200", "dgx-h200"}};
+                 {"H200", "dgx-h200"},
+                 {"NVIDIA GH200 96GB", "gh200"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *profile = cluster_usual_node(cases[i].chip);
         cr_expect(profile && strcmp(profile, cases[i].profile) == 0, "%s", cases[i].chip);
@@ -202,6 +203,19 @@ Test(cluster, attention_of_h20_is_h100s_with_slower_tensor_cores) {
         const double there = h100.accelerator.attention[i].forward_efficiency * fast;
         cr_expect_float_eq(1 / here - 1 / slow, 1 / there - 1 / fast, 0.002);
     }
+}
+
+// Only its cap is a site's: the H100's rates at 700 W, and 0.9 of them at what 660 W leave beside Grace.
+Test(cluster, a_gh200_of_alps_is_one_held_to_less_power) {
+    const ClusterProfile full = find("gh200"), alps = find("alps-gh200"), h100 = find("dgx-h100");
+    const GemmRate *of_full = &full.accelerator.gemm[DTYPE_BF16], *of_alps = &alps.accelerator.gemm[DTYPE_BF16];
+    cr_expect_eq(of_full->sustained_flop_per_s, h100.accelerator.gemm[DTYPE_BF16].sustained_flop_per_s);
+    cr_expect_float_eq(of_alps->sustained_flop_per_s / of_full->sustained_flop_per_s, 0.9, 0.002);
+    cr_expect_eq(full.accelerator.power_w, 900);
+    cr_expect_eq(alps.accelerator.power_w, 560);
+    cr_expect_eq(alps.accelerator.memory_bytes, full.accelerator.memory_bytes);
+    cr_expect_eq(alps.node.host_pace, full.node.host_pace);
+    cr_expect_eq(memcmp(&alps.fabric, &full.fabric, sizeof alps.fabric), 0);
 }
 
 Test(cluster, every_name_of_the_contract_exists) {
