@@ -425,7 +425,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, plan, &message);
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);
-    const double issue_s = waits_for_host(&fullest) ? chunk_messages_host_s(&analytic->cost, plan) : 0;
+    const double issue_s = waits_for_host(&fullest) ? chunk_host_s(&analytic->cost, plan) : 0;
     stage_time_parts(split, each_s, dense_s, head_s, slower_s + issue_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = stage_forward_share(plan),

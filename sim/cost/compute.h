@@ -78,6 +78,9 @@ int task_kernels(const Target *target, const TrainPlan *plan, const Task *task);
 // Is it replayed as a part of a CUDA graph?
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
+// Python of the host that modules and hooks were timed on to that of sim/SOURCES.md H7 (module_host.c's head).
+#define TIMED_PYTHON ((115.0 - 20.3) / 67.5)
+
 // Of a module of Megatron-core's, with its Python; 0 = as it is counted (module_host.c).
 double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task);
 

@@ -59,8 +59,8 @@ typedef struct CostModel {
 // What a step takes beyond its tasks (step_edges.c).
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan);
 
-// To take and to send a chunk's activations and gradients where that was timed, else 0.
-double chunk_messages_host_s(const CostModel *model, const TrainPlan *plan);
+// A chunk's pass, its messages with it, both ways where that was timed, else 0.
+double chunk_host_s(const CostModel *model, const TrainPlan *plan);
 
 // Does the host wait for the device in each layer of experts?
 bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan);

@@ -2,14 +2,14 @@
 // parameters, look ahead in the trace for the next ones and let go of them (runtime/zero/parameter_offload.py,
 // partitioned_param_coordinator.py), in operations of 13 us (sim/SOURCES.md H7). Measured by training a model of 8
 // layers (8 modules and 12 parameters each) with DeepSpeed 0.18.7 on PyTorch 2.6, a process group of four that does
-// nothing, one thread's time on an AMD EPYC, least of 37 steps: a layer takes 599 us forward and 687 back without
-// DeepSpeed, 2,236 and 3,117 with all parameters below the persistence threshold, 2,903 and 4,005 with none. On the
-// scale of module_host.c. Not counted: what CUDA's streams, events and launches add; modules of dropout; norms and
-// biases above the threshold.
+// nothing, one thread's time on module_host.c's EPYC and on its scale, least of 37 steps: a layer takes 599 us forward
+// and 687 back without DeepSpeed, 2,236 and 3,117 with all parameters below the persistence threshold, 2,903 and 4,005
+// with none. Not counted: what CUDA's streams, events and launches add; modules of dropout; norms and biases above the
+// threshold.
 
 #include "sim/cost/compute.h"
 
-static const double operations_per_us = 115.0 / 96.1 / 13;
+static const double operations_per_us = TIMED_PYTHON / 13;
 
 // A layer's modules and its share of embeddings, head and the model itself; and as many parameters.
 static const double modules_measured = 8.5, parameters_measured = 12.5;

@@ -429,7 +429,7 @@ HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task 
     return task->once ? HOST_WAITS_FOR_START : HOST_WAITS_FOR_END;
 }
 
-double chunk_messages_host_s(const CostModel *model, const TrainPlan *plan) {
+double chunk_host_s(const CostModel *model, const TrainPlan *plan) {
     const Task taken = {.kind = TASK_RECEIVE, .phase = PHASE_FORWARD}, sent = {.kind = TASK_SEND},
                taken_back = {.kind = TASK_RECEIVE, .phase = PHASE_BACKWARD};
     return timed_operations(model->target, plan, &sent) > 0

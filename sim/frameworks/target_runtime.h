@@ -42,7 +42,7 @@ typedef struct TargetRuntime {
     bool launches_wait;   // nothing is issued until the kernel before has ended (CUDA_LAUNCH_BLOCKING=1)
     double lost_lead;     // of host time beyond a kernel's own, what the device idles after it (sim/cost/host.c)
     double other_share;   // of layers' device time on top: not explained by anything modelled
-    double step_fixed_s;  // step edges: data, logging, zero_grad
+    double step_fixed_s;  // step edges: data, logging, zero_grad unless update_host_s_per_tensor has it
     // While the device waits: for each token of a micro-step; once a step for each tensor of trained parameters
     double host_s_per_token, host_s_per_tensor;
     double update_host_s_per_tensor;  // and for each that the rank updates, as it issues the update

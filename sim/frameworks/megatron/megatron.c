@@ -158,7 +158,7 @@ static const TargetVersion megatron_core = {
         SET(runtime.bucket_parameters_per_rank, 1e6),  // its bucket_size
         SET(runtime.whole_bytes_per_parameter, 4.0),   // zeroed for each step (zero_grad_buffer)
         SET(runtime.gathers_beside_forward, true),     // --overlap-param-gather, in what we export and NeMo's recipes
-        SET(runtime.step_fixed_s, 6e-3),               // sim/SOURCES.md A6: 3 to 9 ms
+        SET(runtime.step_fixed_s, 6e-3),               // sim/SOURCES.md A6: 3 to 9 ms, some of it the update's
         SET(runtime.update_host_s_per_tensor, CORE_UPDATE_HOST_S),
         // From Hopper on: 4096 KiB eight times (PyTorch's CublasHandlePool.cpp), and as much (Transformer Engine's
         // pytorch/cpp_extensions/gemm.py, get_cublas_workspace_size_bytes)

@@ -225,8 +225,8 @@ Test(expert_launches, products_of_a_shared_expert_are_modules_as_of_any_mlp) {
         shared_s = strcmp(task->name, "mlp down dgrad") == 0 ? host_s : shared_s;
         attention_s = strcmp(task->name, "attention out dgrad") == 0 ? host_s : attention_s;
     }
-    cr_assert(router_s > 0 && shared_s > 0 && attention_s > 0);
-    cr_expect_neq(attention_s, router_s);
+    cr_expect_float_eq(attention_s, 49e-6, 1e-12);  // half of a Linear's backward
+    cr_expect_float_eq(router_s, 70e-6, 1e-12);     // of RouterGatingLinear's
     cr_expect_eq(shared_s, attention_s);
 }
 
