@@ -72,14 +72,14 @@ static const ModuleHost of_edges[TASK_KIND_COUNT] = {
 // TopKRouter beside its product, with scores for the loss that balances; dispatch_preprocess of all-to-all.
 // Moonlight's (its recipe in Megatron-Bridge 067f987df fuses neither router nor rotary positions) took 690 us for 360,
 // by a sigmoid with a bias of its experts and a loss for each sequence, and MLASelfAttention beside its parts 500 for
-// 140.
-static const double choose_us = 383, count_us = 348, choose_apart_us = 734, latent_rope_us = 400;
+// 140: _apply_rotary_pos_emb_bshd twice, 12 launches each, which other attention runs without a concatenation less.
+static const double choose_us = 383, count_us = 348, choose_apart_us = 734, apart_rope_us = 400;
 
 // Tokens are put in order and counts sent in dispatch_preprocess as well; what is launched of it is counted apart.
 enum { COUNTED_OF_PREPROCESS = 4 };
 
 static double on_the_way_us(const Target *target, const TrainPlan *plan, const Task *task) {
-    if (task->phase != PHASE_FORWARD) {
+    if (task->phase != PHASE_FORWARD && task->phase != PHASE_RECOMPUTE) {
         return 0;
     }
     if (task->kind == TASK_ROUTE) {  // with a fused router; one of PyTorch's operations is counted (expert_apart.c)
@@ -116,22 +116,36 @@ static double ring_us(const TrainPlan *plan, const Task *task) {
     return task->kind == TASK_ATTENTION && plan->mesh.size[AXIS_CP] > 1 ? ring_set_up_us : 0;
 }
 
+// What is recomputed calls its modules anew (tensor_parallel/random.py, CheckpointFunction.backward: run_function).
+// Core attention alone is DotProductAttention without the rest of SelfAttention. The model's edges run once.
+static const double rest_of_attention_us = 135;
+
+static double spared_us(const TrainPlan *plan, const Task *task) {
+    const bool core = plan->recompute == RECOMPUTE_SELECTIVE && task->phase == PHASE_RECOMPUTE;
+    return core && task->kind == TASK_ATTENTION ? rest_of_attention_us : 0;
+}
+
+static bool calls_modules(const Task *task) {
+    return task->phase == PHASE_FORWARD || task->phase == PHASE_LOSS || task->phase == PHASE_BACKWARD ||
+           (task->phase == PHASE_RECOMPUTE && task->part != 0);
+}
+
 double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task) {
-    if (task->phase != PHASE_FORWARD && task->phase != PHASE_LOSS && task->phase != PHASE_BACKWARD) {
+    if (!calls_modules(task)) {
         return 0;
     }
     if (is_later_block(task)) {
-        return (task->phase == PHASE_FORWARD ? ring_block_us : ring_block_backward_us) / operation_us;
+        return (task->phase != PHASE_BACKWARD ? ring_block_us : ring_block_backward_us) / operation_us;
     }
     const ModuleHost *rows = task->part == 0 ? of_edges : task->part == GRAPHED_ROUTER ? of_router : of_layer;
     const ModuleHost *row = &rows[task->kind];
     const bool forward = task->phase != PHASE_BACKWARD;
     if (forward && task->kind == TASK_ROPE && target->runtime.turns_apart) {
-        return latent_rope_us / operation_us;
+        return apart_rope_us / operation_us;
     }
     const double us = (double)(forward ? row->forward_us : row->backward_us);
     const double fp8 = task->kind == TASK_GEMM && task->dtype == DTYPE_FP8 ? fp8_factor : 1;
-    return (us > 0 ? us * fp8 + ring_us(plan, task) + parts_us_of(target, plan, task)
+    return (us > 0 ? us * fp8 + ring_us(plan, task) + parts_us_of(target, plan, task) - spared_us(plan, task)
                    : on_the_way_us(target, plan, task)) /
            operation_us;
 }

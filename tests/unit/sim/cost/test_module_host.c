@@ -181,6 +181,24 @@ Test(cost, a_router_and_positions_of_pytorchs_operations_take_the_host_longer) {
     }
 }
 
+// CheckpointFunction runs the modules again; core attention alone is without the rest of SelfAttention.
+Test(cost, modules_of_what_is_recomputed_take_the_host_as_forward_does) {
+    const Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
+                         .expert_flavour = EXPERTS_PERMUTE_KERNELS,
+                         .runtime = {.host_s_per_op = 13e-6, .module_operations = 3}};
+    const TrainPlan full = {.fused = FUSED_FUSED, .recompute = RECOMPUTE_FULL};
+    const TrainPlan selective = {.fused = FUSED_FUSED, .recompute = RECOMPUTE_SELECTIVE};
+    const TaskKind kinds[] = {TASK_GEMM, TASK_ATTENTION, TASK_QK_NORM, TASK_ADD};
+    for (int i = 0; i < 4; i++) {
+        const Task forward = {.kind = kinds[i], .part = GRAPHED_ATTENTION};
+        Task again = forward;
+        again.phase = PHASE_RECOMPUTE;
+        const double first_s = task_host_s(&core, &full, &forward), spared_s = kinds[i] == TASK_ATTENTION ? 135e-6 : 0;
+        cr_expect_float_eq(task_host_s(&core, &full, &again), first_s, 1e-12, "%d", i);
+        cr_expect_float_eq(task_host_s(&core, &selective, &again), first_s - spared_s, 1e-12, "%d", i);
+    }
+}
+
 // Forward and again alike, back with the gradient of the input; biases and norms stay gathered. On the scale of
 // Megatron-core's modules, whose host it was.
 Test(cost, stage_three_of_deepspeed_takes_the_host_longer_by_its_hooks) {
