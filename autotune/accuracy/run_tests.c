@@ -40,8 +40,15 @@ bool row_runs_moonlight(const RunRow *row) {
     return row_cites(row, "Megatron-Bridge@") && row_cites(row, "[Moonlight");
 }
 
-bool row_fuses_no_latent(const RunRow *row) {
-    return (row_is_of_core(row) && row_cites_any(row, unfused_latent)) || row_runs_moonlight(row);
+// AWS's benchmarks of dispatchers take recipes of Megatron-Bridge 0.4.2 (qwen3_moe.py, deepseek_v3.py:
+// moe_router_fusion is False) whose providers leave apply_rope_fusion at Megatron-core's default or set it False.
+static bool row_is_of_dispatchers(const RunRow *row) {
+    return row_cites(row, "awsome-distributed-ai@") && row_cites(row, "/benchmarks/");
+}
+
+bool row_fuses_no_choice(const RunRow *row) {
+    return (row_is_of_core(row) && row_cites_any(row, unfused_latent)) || row_runs_moonlight(row) ||
+           row_is_of_dispatchers(row);
 }
 
 bool row_is_of_experts(const RunRow *row) {

@@ -356,3 +356,11 @@ Test(run_labels, moonlights_recipe_fuses_no_router_and_collects_garbage) {
     cr_expect(own->chooses_apart && own->turns_apart && !usual->chooses_apart && !usual->turns_apart);
     cr_expect_float_eq(own->step_fixed_s - usual->step_fixed_s, 0.242 / 5, 1e-9);
 }
+
+Test(run_labels, recipes_of_aws_dispatchers_fuse_neither_router_nor_positions) {
+    const RunRow of_dispatchers = {.source_locator =
+                                       "awslabs/awsome-distributed-ai@95b939cdc:dsv3/benchmarks/RESULTS.md"};
+    const RunRow other = {.source_locator = "awslabs/awsome-distributed-ai@95b939cdc:dsv3/README.md"};
+    cr_expect(row_fuses_no_choice(&of_dispatchers));
+    cr_expect_not(row_fuses_no_choice(&other));
+}
