@@ -3,12 +3,19 @@
 #include "sim/frameworks/plan_rules.h"
 
 // Attention asserts it in the first words (transformer/attention.py); its latent kind never asks, and the kernel takes
-// no factor of cosines, which YaRN has (gpt_oss).
+// no factor of cosines, which YaRN has (gpt_oss). Where ranks share a key-value head, get_query_key_value_tensors
+// returns before it takes a rank's own queries out of the group's (d98e8a64d, if not split_qkv).
 static const char *refuse_qkv(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const bool turns = model->position == POSITION_ROTARY && model->latent.kv_rank == 0 && !model->experts.bias;
     REFUSE_IF(arena, plan->pack > 0 || model->qk_norm != QK_NORM_NONE || !turns,
               "fused_single_qkv_rope requested but not available/supported for the config: it takes no packed "
               "sequences, norms of queries and keys, latents or YaRN: use qkv_rope off");
+    const int tp = plan->mesh.size[AXIS_TP];
+    REFUSE_IF(
+        arena, tp > model->kv_heads,
+        "fused_single_qkv_rope takes all heads of a group, of which tp=%d cuts each of the %d key-value heads' of "
+        "%s: use qkv_rope off",
+        tp, model->kv_heads, model->name);
     return NULL;
 }
 

@@ -278,8 +278,22 @@ static const char *refuse_parts(const Target *target, const ModelSpec *model, co
     return NULL;
 }
 
+// attn_forward_func_with_cp of Transformer Engine at d0067d0da asserts it (pytorch/attention/dot_product_attention/
+// context_parallel.py). Its a2a is sp.
+static const char *refuse_sinks(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    REFUSE_IF(arena, model->sinks && plan->mesh.size[AXIS_CP] > 1,
+              "Context parallelism only supports softmax_type='learnable', the sinks of %s, with cp_comm_type = 'a2a', "
+              "which is not predicted yet: use cp=1",
+              model->name);
+    return NULL;
+}
+
 // arguments.py asserts it.
 static const char *refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
+    const char *sinks = refuse_sinks(model, plan, arena);
+    if (sinks) {
+        return sinks;
+    }
     const char *graphed = plan_graphed_parts(plan) ? refuse_parts(target, model, plan, arena) : NULL;
     if (graphed) {
         return graphed;

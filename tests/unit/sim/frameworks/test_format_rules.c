@@ -2,6 +2,7 @@
 // context parallelism's.
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "sim/frameworks/target.h"
 #include "sim/frameworks/target_choices.h"
@@ -94,6 +95,37 @@ Test(format_rules, megatron_keeps_no_input_of_gpt_oss_activation_in_fp8) {
     check_reason(found("megatron"), &plan,
                  "Storing activation input in FP8 is supported only for SwiGLU, which gpt-oss-20b has not: use "
                  "fp8_activation off");
+}
+
+// attn_forward_func_with_cp of Transformer Engine.
+Test(format_rules, megatron_cuts_no_sequences_of_attention_with_sinks) {
+    Error error = {0};
+    cr_assert_eq(model_find("gpt-oss-20b", NULL, &model, &error), STATUS_OK);
+    static const char *const targets[] = {"megatron", "megatron@0.19", "megatron@bridge-0.6", "megatron@fsdp"};
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        const TrainPlan plan = plan_on(found(targets[i]), &(Mesh){.size = SIZES(1, 4, 2, 1)});
+        check_reason(found(targets[i]), &plan,
+                     "Context parallelism only supports softmax_type='learnable', the sinks of gpt-oss-20b, with "
+                     "cp_comm_type = 'a2a', which is not predicted yet: use cp=1");
+    }
+    const TrainPlan other = plan_on(found("automodel"), &(Mesh){.size = SIZES(1, 4, 2, 1)});
+    const char *reason = NULL;
+    target_check(found("automodel"), &model, &other, &arena, &reason);
+    cr_expect(!reason || !strstr(reason, "softmax_type"), "%s", reason);
+}
+
+// Attention's get_query_key_value_tensors returns before a rank takes its own queries.
+Test(format_rules, megatrons_kernel_of_queries_keys_and_values_takes_whole_groups) {
+    const Target *megatron = found("megatron");
+    TrainPlan plan = plan_of(megatron, 1, 8);
+    plan.qkv_rope = true;
+    check_legal(megatron, &plan);
+    plan.mesh.size[AXIS_TP] = 16;
+    check_reason(megatron, &plan,
+                 "fused_single_qkv_rope takes all heads of a group, of which tp=16 cuts each of the 8 key-value heads' "
+                 "of llama-3-8b: use qkv_rope off");
+    plan.qkv_rope = false;
+    check_legal(megatron, &plan);
 }
 
 // An adapter wraps the layer that TEFusedMLP asks for.
