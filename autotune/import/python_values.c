@@ -3,9 +3,10 @@
 #include "autotune/import/python_values.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { COPIES_MOST = 1 << 18 };
+enum { COPIES_MOST = 1 << 18, DIGITS_MOST = 6 };
 
 char *python_copied(const PythonReader *python, const char *from, size_t length) {
     return arena_format(python->source->arena, "%.*s", (int)length, from);
@@ -204,7 +205,99 @@ static const char *behind_expression(const PythonReader *python, int depth) {
     return end;
 }
 
+// The number, or the name of one, at python->at; -1.
+static int times_at(PythonReader *python) {
+    const char *at = python->at;
+    const size_t digits = strspn(at, "0123456789"), length = digits > 0 ? digits : dotted_length(at);
+    const ConfigNode *named =
+        digits > 0 || length == 0 ? NULL : python_value_of(python, at, python_copied(python, at, length));
+    const char *text = digits > 0                            ? python_copied(python, at, digits)
+                       : named && named->kind == NODE_SCALAR ? named->text
+                                                             : "";
+    const size_t count = strlen(text);
+    if (count == 0 || count > DIGITS_MOST || strspn(text, "0123456789") < count) {
+        return -1;
+    }
+    python->at += length;
+    return (int)strtol(text, NULL, 10);
+}
+
+static Status append_copies(PythonReader *python, ConfigNode *list, const ConfigNode *more, int times) {
+    Arena *arena = python->source->arena;
+    python->copied_count += node_count(more) * (size_t)times;
+    FAIL_WITH(python->copied_count > COPIES_MOST,
+              config_malformed(python->source, python->line, "lists that repeat more than %d values", COPIES_MOST));
+    for (int i = 0; i < times; i++) {
+        for (const ConfigNode *item = more->first; item; item = item->next) {
+            config_append(arena, list, config_copy(item, arena));
+        }
+    }
+    return STATUS_OK;
+}
+
+// A list at python->at, or the name of one; NULL.
+static Status read_operand(PythonReader *python, int depth, const ConfigNode **operand) {
+    const size_t length = dotted_length(python->at);
+    *operand = NULL;
+    if (*python->at == '[') {
+        ConfigNode *list = config_node(python->source->arena, NODE_LIST, python->line);
+        *operand = list;
+        return read_items(python, depth + 1, list);
+    }
+    const ConfigNode *named =
+        length > 0 ? python_value_of(python, python->at, python_copied(python, python->at, length)) : NULL;
+    python->at += named ? length : 0;
+    *operand = named && named->kind == NODE_LIST ? named : NULL;
+    return STATUS_OK;
+}
+
+// The sign at python->at, behind white space, is taken; '\0' where another stands there.
+static char take_sign(PythonReader *python, int depth, const char *signs) {
+    PythonReader ahead = *python;
+    python_skip_space(&ahead, depth > 0);
+    const char sign = *ahead.at;
+    if (sign == '\0' || !strchr(signs, sign)) {
+        return '\0';
+    }
+    ahead.at++;
+    python_skip_space(&ahead, depth > 0);
+    *python = ahead;
+    return sign;
+}
+
+// Another sign than those of sums and products follows.
+static bool ends_value(const PythonReader *python, int depth) {
+    PythonReader ahead = *python;
+    python_skip_space(&ahead, depth > 0);
+    return strchr(",)]}#;\n", *ahead.at) != NULL;
+}
+
+// [a] * 2 + [b] is [a, a, b]; not `plain` where what is behind the first list is known only when the script runs.
+static Status read_sum(PythonReader *python, int depth, ConfigNode *sum, bool *plain) {
+    const ConfigNode *operand = NULL;
+    bool sums = false;
+    TRY(read_operand(python, depth, &operand));
+    for (*plain = true; *plain;) {
+        int times = 1;
+        for (; *plain && take_sign(python, depth, "*"); sums = true) {
+            const int more = times_at(python);
+            *plain = more >= 0 && (int64_t)times * more < COPIES_MOST;
+            times *= *plain ? more : 1;
+        }
+        TRY(append_copies(python, sum, operand, times));
+        if (!*plain || !take_sign(python, depth, "+")) {
+            break;
+        }
+        sums = true;
+        TRY(read_operand(python, depth, &operand));
+        *plain = operand != NULL;
+    }
+    *plain = *plain && (!sums || ends_value(python, depth));
+    return STATUS_OK;
+}
+
 Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
+    const PythonReader before = *python;
     const char *from = python->at, *end = behind_expression(python, depth);
     const size_t name = dotted_length(from);
     FAIL_WITH(depth == CONFIG_MAX_DEPTH, config_malformed(python->source, python->line, "nested too deep"));
@@ -224,8 +317,18 @@ Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
         python->at += name;
         return read_items(python, depth + 1, *value);
     }
-    if (is_dict || is_list) {
+    if (is_dict) {
         return read_items(python, depth + 1, *value);
+    }
+    if (is_list) {
+        bool plain = false;
+        TRY(read_sum(python, depth, *value, &plain));
+        if (plain) {
+            return STATUS_OK;
+        }
+        python->at = before.at;
+        python->line = before.line;
+        *value = config_node(python->source->arena, NODE_SCALAR, python->line);
     }
     (*value)->text = plain_text(python, from, end);
     python_go_to(python, end);

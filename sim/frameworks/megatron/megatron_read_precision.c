@@ -25,12 +25,19 @@ static Status read_reduction(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// A factor of 1 is left out.
+static bool averages_over_ranks(const ImportChoices *said) {
+    const int64_t tp = said->size[AXIS_TP], pp = said->size[AXIS_PP];
+    return said->world == 0 || said->world > (tp > 1 ? tp : 1) * (pp > 1 ? pp : 1);
+}
+
 // What scripts leave on and recipes of Bridge do not, in no plan's time (distributed/param_and_grad_buffer.py,
 // start_grad_sync; pretrain_gpt.py, loss_func). Its FSDP scales as it reduces, a loss per token is scaled at the end,
 // fp16 looks by its scale.
 static void find_left_on(Import *import, bool fp16) {
     static const char averages[] = "--ddp-average-in-collective", unchecked[] = "--no-check-for-nan-in-loss-and-grad";
-    const bool divides = import->said.choice[PLAN_ZERO] < 2 && !import_is_on(import, "--calculate-per-token-loss");
+    const bool divides = import->said.choice[PLAN_ZERO] < 2 && averages_over_ranks(&import->said) &&
+                         !import_is_on(import, "--calculate-per-token-loss");
     FIND_IF(
         divides && !import_is_on(import, averages), import, FINDING_UNMODELLED, averages,
         "without it gradients are divided by a pass of their own before they are reduced: your run needs more time");

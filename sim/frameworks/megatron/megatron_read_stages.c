@@ -1,18 +1,21 @@
 // Stages of a file of Megatron's as a plan's: the counterpart of megatron_stages.c. Chunks that no plan holds (inner
 // ones that differ) are refused with a reason. Asserts as in validate_args (megatron/training/arguments.py).
 
+#include <string.h>
+
 #include "sim/base/text.h"
 #include "sim/frameworks/megatron/megatron_read.h"
 #include "sim/frameworks/pp_layout.h"
 
 enum { LAYERS_MOST = 1 << 16 };
 
-// What is a text of signs in flags may be lists of words, a stage each, in Python and YAML; NULL where it is neither.
+// What is a text of signs in flags may be lists of words, a stage each, in Python and YAML; NULL where it is neither:
+// lists that only the script's run knows are none.
 static const char *layout_text(Arena *arena, const ConfigNode *layout) {
     static const char *const words[] = {"embedding", "decoder", "mtp", "loss"};
     static const char signs[] = "EtmL";
     if (layout->kind != NODE_LIST) {
-        return layout->kind == NODE_SCALAR ? layout->text : NULL;
+        return layout->kind == NODE_SCALAR && !strchr(layout->text, '[') ? layout->text : NULL;
     }
     size_t most = 1;
     for (const ConfigNode *stage = layout->first; stage; stage = stage->next) {
@@ -20,9 +23,13 @@ static const char *layout_text(Arena *arena, const ConfigNode *layout) {
     }
     char *text = ARENA_ARRAY(arena, char, most), *at = text;
     for (const ConfigNode *stage = layout->first; stage; stage = stage->next) {
+        if (stage->kind != NODE_LIST) {
+            return NULL;
+        }
         for (const ConfigNode *word = stage->first; word; word = word->next) {
-            const int sign = text_index(words, sizeof words / sizeof words[0], word->text);
-            if (stage->kind != NODE_LIST || word->kind != NODE_SCALAR || sign < 0) {
+            const int sign =
+                word->kind == NODE_SCALAR ? text_index(words, sizeof words / sizeof words[0], word->text) : -1;
+            if (sign < 0) {
                 return NULL;
             }
             *at++ = signs[sign];

@@ -211,6 +211,45 @@ Test(import_megatron, what_a_bridge_configuration_replaces_or_cannot_run_is_said
     }
 }
 
+// As Megatron-Bridge's recipes write them (git grep '"embedding"\]' in it).
+Test(import_megatron, a_layout_is_read_where_its_lists_are_sums_and_multiples) {
+    static const struct {
+        const char *text;
+        bool read;
+    } cases[] = {
+        {"[[\"embedding\"] + [\"decoder\"] * 3, [\"decoder\"] * 5, [\"decoder\"] * 5, [\"decoder\"] * 3 + [\"loss\"]]",
+         true},
+        {"[[\"embedding\"] + [\"decoder\"] * 3] + [[\"decoder\"] * 5] * 2 + [[\"decoder\"] * 3 + [\"loss\"]]", true},
+        {"[[\"embedding\"] + [\"decoder\"] * 3] + [\n        [\"decoder\"] * FIVE  # each\n    ] * 2 + [\n"
+         "        [\"decoder\"] * 3\n        + LAST]",
+         true},
+        {"[[\"embedding\"] + [\"decoder\"] * (6 - 3)] + [[\"decoder\"] * 5] * 2 + [[\"decoder\"] * 3 + [\"loss\"]]",
+         false},
+        {"[[\"embedding\"] + [\"decoder\"] * 3] + middle() + [[\"decoder\"] * 3 + [\"loss\"]]", false},
+        {"[[\"decoder\"] * 4 for _ in range(4)]", false},
+        {"[\"embedding\", \"decoder\", \"decoder\", \"loss\"]", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "LAST = [\"loss\"]\nFIVE = 5\n" BRIDGE("    cfg.model.num_layers = 16\n"
+                                                        "    cfg.model.pipeline_model_parallel_layout = %s\n"),
+                 cases[i].text);
+        read_in(text, SYNTAX_PYTHON, 8, &arena, &import);
+        cr_expect(!finds(&import, FINDING_REFUSED, "divisible"), "case %zu", i);
+        if (cases[i].read) {
+            cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
+            cr_expect_eq(import.said.choice[PLAN_PP_FIRST], 3, "case %zu", i);
+            cr_expect_eq(import.said.choice[PLAN_PP_LAST], 3, "case %zu", i);
+        } else {
+            cr_expect(import.refusal && import.refusal_is_ours, "case %zu", i);
+        }
+        arena_free(&arena);
+    }
+}
+
 // _get_optimizer_overlap_cfgs: of a distributed optimizer only.
 Test(import_megatron, gradients_are_reduced_as_the_overlap_of_a_bridge_configuration_says) {
     static const struct {
@@ -421,6 +460,8 @@ Test(import_megatron, what_scripts_leave_on_that_no_plan_has_is_named) {
         {FLAGS("--ddp-average-in-collective --no-check-for-nan-in-loss-and-grad"), false, false},
         {FLAGS("--calculate-per-token-loss"), false, true},
         {FLAGS("--use-megatron-fsdp --use-distributed-optimizer"), false, true},
+        {"torchrun --nproc_per_node 4 " FLAGS("--tensor-model-parallel-size 4"), false, true},
+        {"torchrun --nproc_per_node 4 " FLAGS("--tensor-model-parallel-size 2"), true, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};
