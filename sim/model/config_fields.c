@@ -113,6 +113,8 @@ static Status read_scaling(const Config *config, const char *key, Error *error) 
     }
     if (strcmp(type, "yarn") == 0) {
         TRY(read_yarn(&rope, &config->model->yarn, error));
+    } else if (strcmp(type, "default") != 0) {
+        config->model->positions = type;
     }
     if (strcmp(type, "default") != 0 && strcmp(type, "dynamic") != 0) {
         config_note(config, arena_format(config->arena,

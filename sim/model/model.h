@@ -116,6 +116,7 @@ typedef struct ModelSpec {
     double rope_local;  // theta of sliding-window layers, which is not scaled; 0 = as the others
     RopeScaling rope_scaling;
     YarnScaling yarn;
+    const char *positions;            // of a type that is not read, as longrope and dynamic are; NULL
     int score_scalar;                 // scores are divided by its square root (gemma-3-27b); 0 = by that of head_dim
     double attention_cap, logit_cap;  // scores, and the head's, are cap tanh(x / cap) (gemma2); 0 = as they are
     double norm_eps;

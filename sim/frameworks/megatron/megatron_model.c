@@ -66,6 +66,15 @@ static bool knows_positions(const ModelSpec *model) {
     return scaling->factor == 0 && (yarn->factor == 0 || own);
 }
 
+// Which does nothing within the model's own length (transformers' modeling_rope_utils.py).
+static bool is_dynamic(const ModelSpec *model) {
+    return model->positions && strcmp(model->positions, "dynamic") == 0;
+}
+
+static bool stretches_unread(const ModelSpec *model, int seq) {
+    return model->positions && (!is_dynamic(model) || seq > model->max_seq);
+}
+
 // get_attention_backend of Transformer Engine at d0067d0da: FlashAttention is left out for any softmax but the plain.
 const char *megatron_refuse_kernel(const ConfigJob *job) {
     REFUSE_IF(job->arena, job->model->sinks && job->plan->attention == ATTENTION_FLASH,
@@ -82,6 +91,12 @@ const char *megatron_refuse_model(const ConfigJob *job) {
               "no flags of Megatron-LM stretch the positions of %s as its config.json does: use --as megatron-bridge "
               "with --target megatron@bridge-0.6",
               model->name);
+    REFUSE_IF(
+        job->arena, stretches_unread(model, job->plan->seq),
+        "no flags of Megatron-LM stretch the positions of %s, which are of type %s: use --as megatron-bridge with "
+        "--target megatron@bridge-0.6%s",
+        model->name, model->positions,
+        is_dynamic(model) ? arena_format(job->arena, ", or --seq %d", model->max_seq) : "");
     REFUSE_IF(job->arena, model->latent.kv_rank == 0 && model->yarn.factor > 0 && job->plan->mtp > 0,
               "Megatron-LM stops at --mtp-num-layers with the positions of %s, which are yarn's: use --mtp 0",
               model->name);
@@ -202,14 +217,17 @@ static void write_positions(const ModelSpec *model, FILE *out) {
         return;
     }
     const bool latent = model->latent.kv_rank > 0, by_yarn = yarn->factor > 0 && !latent;
+    fputs(by_yarn ? "    # Megatron-LM turns them by separate operations, which no predicted time has\n" : "", out);
     fprintf(out, "    --position-embedding-type %s --rotary-base %.0f\n", by_yarn ? "yarn" : "rope", model->rope_theta);
     PRINT_IF(model->rotary_dims > 0 && !latent, out, "    --rotary-percent %.9g\n",
              (double)model->rotary_dims / model->head_dim);
     if (by_yarn) {
+        // transformers takes the ratio of both factors where both are given (modeling_rope_utils.py), else that of 1
+        const double mscale = yarn->mscale_all > 0 ? yarn->mscale : 1;
         fprintf(out,
                 "    --rotary-scaling-factor %g --yarn-original-max-position-embeddings %.0f\n"
                 "    --yarn-beta-fast %g --yarn-beta-slow %g --mscale %g --mscale-all-dim %g\n",
-                yarn->factor, yarn_original(model), yarn->fast, yarn->slow, yarn->mscale, yarn->mscale_all);
+                yarn->factor, yarn_original(model), yarn->fast, yarn->slow, mscale, yarn->mscale_all);
         fputs(yarn->unrounded ? "    --no-yarn-correction-range-round-to-int\n" : "", out);
     } else if (scaling->factor > 0 && is_llama3(scaling)) {
         write_llama3(scaling->factor, out);

@@ -17,6 +17,7 @@ MODEL=(
     --num-attention-heads 64 --group-query-attention --num-query-groups 8 --kv-channels 64
     --max-position-embeddings 131072 --seq-length 4096
     --normalization RMSNorm --norm-epsilon 1e-05
+    # Megatron-LM turns them by separate operations, which no predicted time has
     --position-embedding-type yarn --rotary-base 150000
     --rotary-scaling-factor 32 --yarn-original-max-position-embeddings 4096
     --yarn-beta-fast 32 --yarn-beta-slow 1 --mscale 1 --mscale-all-dim 0

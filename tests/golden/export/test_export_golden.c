@@ -306,6 +306,52 @@ Test(export_files, positions_that_megatron_cannot_stretch_are_refused) {
     }
 }
 
+// transformers: dynamic stretches nothing within the model's own length, longrope does always.
+Test(export_files, positions_of_types_that_are_not_read_are_refused_where_they_stretch) {
+    static const struct {
+        const char *type;
+        int longest;
+        bool refused;
+    } cases[] = {{"longrope", 131072, true}, {"dynamic", 4096, false}, {"dynamic", 2048, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Case made;
+        Error error = {0};
+        TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = 1, .attention = ATTENTION_CUDNN);
+        case_fill(&made, "llama-3-8b", "megatron", &plan);
+        made.request.model.positions = cases[i].type;
+        made.request.model.max_seq = cases[i].longest;
+        char *text = exported("megatron", &made, &error);
+        cr_expect_eq(text == NULL, cases[i].refused, "case %zu", i);
+        cr_expect(!cases[i].refused || strstr(error.message, cases[i].type), "case %zu: %s", i, error.message);
+        free(text);
+        arena_free(&made.arena);
+    }
+}
+
+// DistributedDataParallel asserts that (experts' ranks / ranks) / experts' ranks is 1 / ranks in doubles.
+Test(export_files, gradients_of_experts_are_averaged_in_collectives_where_doubles_divide_exactly) {
+    static const struct {
+        int ranks, ep;
+        bool averages;
+    } cases[] = {{78, 26, false}, {78, 13, false}, {78, 6, true}, {78, 1, true}, {64, 1, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Case made;
+        Error error = {0};
+        TrainPlan plan = EXPERTS(cases[i].ranks, cases[i].ep, .micro_batch = 1, .grad_accum = 1, .fused = FUSED_FUSED,
+                                 .attention = ATTENTION_CUDNN);
+        plan.zero = 1;
+        plan.recompute = RECOMPUTE_NONE;
+        case_fill(&made, "mixtral-8x7b", "megatron", &plan);
+        made.request.cluster.node.accelerators = 2;
+        made.request.model.experts.count = 78;
+        char *text = exported("megatron", &made, &error);
+        cr_assert_not_null(text, "%s", error.message);
+        cr_expect_eq(strstr(text, "--ddp-average-in-collective") != NULL, cases[i].averages, "case %zu", i);
+        free(text);
+        arena_free(&made.arena);
+    }
+}
+
 static char *text_of(const ModelSpec *model, Case *made) {
     TrainPlan plan = PLAN(1, 8, 1, 1, .micro_batch = 1, .grad_accum = 1, .zero = 1, .attention = ATTENTION_CUDNN);
     Error error = {0};

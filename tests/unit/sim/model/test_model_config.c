@@ -84,6 +84,19 @@ Test(model_config, newer_files_keep_theta_in_rope_parameters) {
     cr_assert_eq(model.rope_theta, 5e5);
 }
 
+Test(model_config, the_type_of_positions_that_are_not_read_is_kept) {
+    static const char *const unread[] = {"longrope", "dynamic"}, *const read[] = {"default", "yarn"};
+    char text[1024];
+    for (size_t i = 0; i < sizeof unread / sizeof unread[0]; i++) {
+        snprintf(text, sizeof text, "{" SMALL ",\"rope_scaling\":{\"factor\":8.0,\"type\":\"%s\"}}", unread[i]);
+        cr_assert_eq(load(text), STATUS_OK, "%s", error.message);
+        cr_expect_str_eq(model.positions, unread[i]);
+        snprintf(text, sizeof text, "{" SMALL ",\"rope_scaling\":{\"factor\":8.0,\"type\":\"%s\"}}", read[i]);
+        cr_assert_eq(load(text), STATUS_OK, "%s", error.message);
+        cr_expect_null(model.positions);
+    }
+}
+
 Test(model_config, positions_for_longer_sequences_are_read) {
     cr_assert_eq(load("{" SMALL ",\"rope_scaling\":{\"factor\":8.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"
                       "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"}}"),
