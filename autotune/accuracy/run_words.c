@@ -184,35 +184,9 @@ static const WordPart sp[] = {
     LAST,
 };
 
-// Sources by what they name. Names that are words of other texts, too, only beside their maker's.
-static const WordPart source[] = {
-    {"jax", NULL, false},
-    {"paxml", NULL, false},
-    {"maxtext", NULL, false},
-    {"torchtitan", "torchtitan", false},
-    {"automodel", "automodel", false},
-    {"nemoautomodel", "automodel", false},
-    {"nemo", "megatron", false},
-    {"fmsfsdp", "fsdp1", false},
-    {"fms", "accelerate", false},
-    {"litgpt", "fsdp1", false},
-    {"hftrainer", "accelerate", false},
-    {"huggingfacetrainer", "accelerate", false},
-    {"transformerstrainer", "accelerate", false},
-    {"trainer", NULL, false},
-    {"peft", "accelerate", false},
-    {"hfaccelerate", "accelerate", false},
-    {"accelerate", "accelerate", true},
-    {"accelerate", NULL, false},
-    LAST,
-};
-
-// Where nothing in a text is a framework's name.
-static const WordPart source_makers[] = {{"nvidia", "megatron", false}, LAST};
-
 typedef struct WordColumn {
     const char *column;
-    const WordPart *parts;
+    const WordPart *parts;    // NULL: names of frameworks
     const char *from[2];      // what it follows from where it is empty; NULL = nothing
     bool same;                // that is of the same thing: it has the column's own words, and what nobody knows is kept
     const WordPart *of_same;  // only where it has one of these; NULL = always
@@ -228,7 +202,7 @@ static const WordColumn columns[] = {
     {"mlp", mlp, {NULL}, false, NULL},
     {"zero", zero, {"sharding"}, true, sharded_states},
     {"sp", sp, {"compiled_or_fused"}, false, NULL},
-    {"target", source, {"source"}, false, NULL},
+    {"target", NULL, {"source"}, false, NULL},
 };
 
 static const WordColumn *column_of(const char *name) {
@@ -343,7 +317,8 @@ static bool has_word(const char *text, const char *word) {
 }
 
 static bool is_named(const Framework *framework, const char *text, bool whole) {
-    bool named = whole ? text_same_word(text, framework->name) : has_word(text, framework->name);
+    bool named =
+        whole ? text_same_word(text, framework->name) : !framework->name_is_word && has_word(text, framework->name);
     for (const FrameworkSynonym *row = framework->synonyms; row && row->word; row++) {
         named = named || (whole ? text_same_word(text, row->word) : has_word(text, row->word));
     }
@@ -370,13 +345,38 @@ static const char *target_word(const char *text, Arena *arena) {
     return frameworks_in(name, true, &known) == 1 ? arena_format(arena, "%s%s", known, version ? version : "") : text;
 }
 
+// The framework with the longest name of runs, or of its maker, in a text: the text itself = denied there, NULL = none.
+static const char *source_in(const char *text, bool maker) {
+    int count = 0;
+    const Framework *const *all = framework_list(&count);
+    const char *longest = NULL;
+    size_t most = 0;
+    for (int i = 0; i < count; i++) {
+        for (const SourceName *row = all[i]->sources; row && row->name; row++) {
+            const WordPart part = {row->name, all[i]->name, row->whole};
+            size_t bytes = 0;
+            const char *at = row->maker == maker ? part_at(text, &part, &bytes) : NULL;
+            if (at && strlen(row->name) > most) {
+                most = strlen(row->name);
+                longest = denies(text, at, bytes) ? text : all[i]->name;
+            }
+        }
+    }
+    return longest;
+}
+
+static bool is_unread(const char *text) {
+    static const WordPart others[] = {{"jax", NULL, false}, {"paxml", NULL, false}, {"maxtext", NULL, false}, LAST};
+    return part_in(others, text, true) != NULL;
+}
+
 // What a source trains by; "" = it does not say, or it has several names.
 static const char *source_target(const char *word) {
     const char *named = NULL;
     const int count = frameworks_in(word, false, &named);
-    const char *said = part_in(source, word, true);
-    said = said ? said : count == 1 ? named : part_in(source_makers, word, true);
-    return said && said != word && count <= 1 ? said : "";
+    const char *said = source_in(word, false);
+    said = said ? said : count == 1 ? named : source_in(word, true);
+    return said && said != word && count <= 1 && !is_unread(word) ? said : "";
 }
 
 // ---- what is read
@@ -398,7 +398,7 @@ const char *run_word(const char *name, const char *text, Arena *arena) {
     if (!column) {
         return text;
     }
-    if (column->parts == source) {
+    if (!column->parts) {
         return target_word(text, arena);
     }
     const char *word = plain(text, arena);
@@ -429,7 +429,7 @@ const char *run_word_from(const char *name, const char *other, Arena *arena) {
     if (column->same && is_own(name, word)) {
         return word;
     }
-    if (column->parts == source) {
+    if (!column->parts) {
         return source_target(word);
     }
     const char *said = part_in(column->parts, word, column->same);

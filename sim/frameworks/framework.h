@@ -51,6 +51,13 @@ typedef struct FrameworkSynonym {
     const char *sentence;  // "this or that is built on it"; NULL = just another spelling
 } FrameworkSynonym;
 
+// What publications call its runs, in small letters without what stands between words; the longest in a text counts.
+typedef struct SourceName {
+    const char *name;  // NULL = the end
+    bool whole;        // an everyday word: the text is no more than that
+    bool maker;        // its maker's: only where nothing else in the text is a name
+} SourceName;
+
 // How its log reports step time: an extended regular expression with the number as its second group, and its
 // unit, where there is one, as its fourth.
 typedef enum { STEP_SECONDS, STEP_MILLISECONDS, STEP_TOKENS_PER_S, STEP_STEPS_PER_S, STEP_BAR } StepQuantity;
@@ -103,6 +110,8 @@ typedef struct Framework {
     const char *(*refuse_mesh)(const ModelSpec *model, const TrainPlan *plan, Arena *arena);
     const ImportFormat *config;        // the file of it that can be read; NULL = none
     const FrameworkSynonym *synonyms;  // NULL = none
+    const SourceName *sources;         // NULL = its name and synonyms
+    bool name_is_word;                 // an everyday one: no text means it by that
     const LogPattern *logs;            // NULL = none
     const char *log_name;              // whose logs they are, as text
     // What it calls micro-batch and accumulation, or the batch that takes its place; NULL = nothing of its own.

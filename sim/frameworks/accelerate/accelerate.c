@@ -105,6 +105,17 @@ static const FrameworkSynonym synonyms[] = {
     {NULL, NULL},
 };
 
+static const SourceName sources[] = {
+    {.name = "accelerate", .whole = true},
+    {.name = "hfaccelerate"},
+    {.name = "hftrainer"},
+    {.name = "huggingfacetrainer"},
+    {.name = "transformerstrainer"},
+    {.name = "peft"},
+    {.name = "fms"},
+    {.name = NULL},
+};
+
 // Of transformers 4.57: the Trainer's summary; its progress bar is tqdm's, which smooths over some steps.
 static const LogPattern logs[] = {
     {.name = "HF Trainer, progress bar",
@@ -136,6 +147,8 @@ const Framework framework_accelerate = {
         (const ExportFormat *const[]){&export_accelerate_yaml, &export_accelerate_python, &export_hf_trainer, NULL},
     .config = &import_accelerate,
     .synonyms = synonyms,
+    .sources = sources,
+    .name_is_word = true,
     .logs = logs,
     .log_name = "HF Trainer",
     .micro_batch = "DataLoader batch_size",

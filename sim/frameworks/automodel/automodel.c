@@ -89,6 +89,12 @@ static const FrameworkSynonym synonyms[] = {
     {NULL, NULL},
 };
 
+static const SourceName sources[] = {
+    {.name = "automodel"},
+    {.name = "nemoautomodel"},
+    {.name = NULL},
+};
+
 const Framework framework_automodel = {
     .name = "automodel",
     .versions = (const TargetVersion *const[]){&automodel_0_7, NULL},
@@ -97,6 +103,7 @@ const Framework framework_automodel = {
     .formats = (const ExportFormat *const[]){&export_automodel_yaml, NULL},
     .config = &import_automodel,
     .synonyms = synonyms,
+    .sources = sources,
     .micro_batch = "step_scheduler.local_batch_size",
     .accumulation = "step_scheduler.global_batch_size",
     .accumulation_is_batch = true,

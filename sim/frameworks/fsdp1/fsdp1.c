@@ -29,6 +29,12 @@ static const FrameworkSynonym synonyms[] = {
     {NULL, NULL},
 };
 
+static const SourceName sources[] = {
+    {.name = "fmsfsdp"},
+    {.name = "litgpt"},
+    {.name = NULL},
+};
+
 static const MeasuredChip measured[] = {
     {"A100-SXM4-80GB", 145, 64, 0.022, 0.004},
     {"A100-SXM4-40GB", 78, 128, 0.018, 0.003},
@@ -43,4 +49,5 @@ const Framework framework_fsdp1 = {
     .widths = widths,
     .versions = (const TargetVersion *const[]){&fsdp1_2_0, NULL},
     .synonyms = synonyms,
+    .sources = sources,
 };

@@ -318,6 +318,12 @@ static const FrameworkSynonym synonyms[] = {
     {NULL, NULL},
 };
 
+static const SourceName sources[] = {
+    {.name = "nemo"},
+    {.name = "nvidia", .maker = true},
+    {.name = NULL},
+};
+
 // training_log of Megatron-LM.
 static const LogPattern logs[] = {
     {.name = "Megatron-LM",
@@ -360,6 +366,7 @@ const Framework framework_megatron = {
     .formats = (const ExportFormat *const[]){&export_megatron_flags, &export_megatron_bridge, NULL},
     .config = &import_megatron,
     .synonyms = synonyms,
+    .sources = sources,
     .logs = logs,
     .log_name = "Megatron-LM",
     .micro_batch = "--micro-batch-size",

@@ -62,6 +62,7 @@ const Framework framework_trainer = {
     .formats = (const ExportFormat *const[]){&export_trainer, NULL},
     .config = &import_trainer,
     .synonyms = synonyms,
+    .name_is_word = true,
     .micro_batch = "per_device_train_batch_size",
     .accumulation = "gradient_accumulation_steps",
     .compile = "torch_compile=True",
