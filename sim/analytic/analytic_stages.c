@@ -425,7 +425,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const Message message = mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, plan, &message);
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);
-    const double issue_s = waits_for_host(&fullest) ? chunk_host_s(&analytic->cost, plan) : 0;
+    const bool issues_apart = plan->p2p_waits || waits_for_host(&fullest);  // a host that waits has no lead to issue in
+    const double issue_s = issues_apart ? chunk_host_s(&analytic->cost, plan) : 0;
     stage_time_parts(split, each_s, dense_s, head_s, slower_s + issue_s);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = stage_forward_share(plan),

@@ -163,7 +163,7 @@ Test(cli_export, a_rack_is_as_many_nodes_as_it_has_machines) {
 }
 
 Test(cli_export, a_model_that_no_file_can_hold_names_three_shapes_their_count_and_the_file_that_holds_it) {
-    ProgramRun run = CLI("export", "--world", "64", "--model", "gpt-oss-20b", "--target", "megatron", "--effort",
+    ProgramRun run = CLI("export", "--world", "64", "--model", "qwen2-57b-a14b", "--target", "megatron", "--effort",
                          "estimate", "--global-batch", "256");
     cr_expect_eq(run.exit_code, 1);
     cr_expect(strstr(run.err, "place 3, ") && !strstr(run.err, "place 4, "), "%s", run.err);
