@@ -175,7 +175,7 @@ static const Label labels[] = {
     {.is = row_has_local_layers,
      .settings = SETTINGS(SET(runtime.torch_linears, true), SET(runtime.engine_workspace_bytes, 0))},
     {.is = row_sets_workspaces, .take = take_workspaces},
-    {.is = row_fuses_no_choice, .settings = SETTINGS(SET(runtime.chooses_apart, true), SET(runtime.turns_apart, true))},
+    {.is = row_fuses_no_choice, .settings = SETTINGS(SET(runtime.router_rope_apart, true))},
     {.is = row_runs_moonlight, .take = take_collections},
     {.is = row_is_deterministic, .settings = SETTINGS(SET(runtime.fills_results, true))},
 };

@@ -83,7 +83,7 @@ static double on_the_way_us(const Target *target, const TrainPlan *plan, const T
         return 0;
     }
     if (task->kind == TASK_ROUTE) {  // with a fused router; one of PyTorch's operations is counted (expert_apart.c)
-        return target->runtime.routes_apart ? 0 : target->runtime.chooses_apart ? choose_apart_us : choose_us;
+        return target->runtime.routes_apart ? 0 : target->runtime.router_rope_apart ? choose_apart_us : choose_us;
     }
     const bool counts = task->kind == TASK_ALL_TO_ALL && task->awaited;
     return counts && target_dispatch(target, plan) == DISPATCH_ALLTOALL
@@ -140,7 +140,7 @@ double module_host_operations(const Target *target, const TrainPlan *plan, const
     const ModuleHost *rows = task->part == 0 ? of_edges : task->part == GRAPHED_ROUTER ? of_router : of_layer;
     const ModuleHost *row = &rows[task->kind];
     const bool forward = task->phase != PHASE_BACKWARD;
-    if (forward && task->kind == TASK_ROPE && target->runtime.turns_apart) {
+    if (forward && task->kind == TASK_ROPE && target->runtime.router_rope_apart) {
         return apart_rope_us / operation_us;
     }
     const double us = (double)(forward ? row->forward_us : row->backward_us);

@@ -33,7 +33,8 @@ typedef struct TargetRuntime {
     // is 0, its default); rounds of Sinkhorn's balance, each read (0: none)
     bool routes_apart, experts_one_by_one, adds_gradients, balances_nothing;
     int sinkhorn_rounds;
-    bool chooses_apart, turns_apart;  // the choice alone, and rotary positions (no-rope-fusion)
+    // The choice alone, and rotary positions (no-rope-fusion)
+    bool router_rope_apart;
     double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
                                    // are on nodes of their own
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued

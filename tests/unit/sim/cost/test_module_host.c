@@ -168,7 +168,7 @@ Test(cost, a_router_and_positions_of_pytorchs_operations_take_the_host_longer) {
                     .expert_flavour = EXPERTS_PERMUTE_KERNELS,
                     .runtime = {.host_s_per_op = 13e-6, .module_operations = 3}};
     Target apart = fused;
-    apart.runtime.chooses_apart = apart.runtime.turns_apart = true;
+    apart.runtime.router_rope_apart = true;
     const TrainPlan plan = {.fused = FUSED_FUSED};
     const struct {
         Task task;
