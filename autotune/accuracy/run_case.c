@@ -50,11 +50,9 @@ static const char *load_cluster(const RunMapper *mapper, const RunRow *row, Clus
     Arena *arena = mapper->arena;
     const char *name = row->cluster;
     Error error = {0};
-    int count = 0;
-    const char *const *names = cluster_names(&count);
     const bool given = mapper->given_name && strcmp(mapper->given_name, name) == 0;
-    const bool built_in = text_index(names, (size_t)count, name) >= 0 || cluster_usual_node(name);
-    REFUSE_IF(arena, !given && !cluster_is_file(name) && !built_in, "cluster \"%s\" is not in this version", name);
+    const bool known = given || cluster_is_file(name) || cluster_built_in(name);
+    REFUSE_IF(arena, !known, "cluster \"%s\" is not in this version", name);
     if (given) {
         *profile = *mapper->given;
     } else if (cluster_find(name, arena, profile, &error) != STATUS_OK) {

@@ -235,9 +235,8 @@ static const char *column_text(const CsvTable *table, int index, const char *nam
 
 // Is it a chip's name, whose usual node is taken?
 static bool is_chip(const char *cluster) {
-    int count = 0;
-    const char *const *names = cluster_names(&count);
-    return cluster_usual_node(cluster) && text_index(names, (size_t)count, cluster) < 0;
+    const char *profile = cluster_built_in(cluster);
+    return profile && strcmp(profile, cluster) != 0;
 }
 
 // A profile that is named has its own ranks of a node; a step of 0 is told from an empty one.

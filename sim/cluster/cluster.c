@@ -81,9 +81,20 @@ static int built_in(const char *name) {
     return -1;
 }
 
+// Of that name, or of a chip's usual node.
+static int stood_for(const char *name) {
+    const int at = built_in(name);
+    const char *node = at < 0 ? cluster_usual_node(name) : NULL;
+    return node ? built_in(node) : at;
+}
+
+const char *cluster_built_in(const char *name) {
+    const int at = stood_for(name);
+    return at < 0 ? NULL : embedded_profiles[at].name;
+}
+
 static Status find_embedded(const char *name, json_t **root, const char **origin, Error *error) {
-    const char *node = built_in(name) < 0 ? cluster_usual_node(name) : NULL;
-    const int at = built_in(node ? node : name);
+    const int at = stood_for(name);
     if (at < 0) {
         return unknown_cluster(name, error);
     }

@@ -247,6 +247,9 @@ bool cluster_is_file(const char *name_or_path);
 // The profile of an accelerator's usual node, "RTX 4090" or "A100-40GB"; NULL where it has none.
 const char *cluster_usual_node(const char *chip);
 
+// The built-in profile that a name stands for: the one called so, or a chip's usual node; NULL.
+const char *cluster_built_in(const char *name);
+
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error);
 const char *const *cluster_names(int *count);
 
