@@ -22,6 +22,9 @@ typedef struct ModuleHost {
     float forward_us, backward_us;
 } ModuleHost;
 
+// Core attention (DotProductAttention), and the rest of SelfAttention beside the modules that it calls.
+enum { CORE_ATTENTION_US = 431, REST_OF_ATTENTION_US = 135 };
+
 // A layer's, by the task that stands for the module.
 static const ModuleHost of_layer[TASK_KIND_COUNT] = {
     [TASK_RMSNORM] = {53, 0},  // part of the linear layer behind it
@@ -33,8 +36,7 @@ static const ModuleHost of_layer[TASK_KIND_COUNT] = {
     [TASK_QK_NORM] = {326, 0},  // two, as fusible operations
     [TASK_QK_NORM_BACKWARD] = {0, 182},
     [TASK_ROPE] = {30, 40},
-    // DotProductAttention 431, the rest of SelfAttention 135; heads put together again
-    [TASK_ATTENTION] = {566, 0},
+    [TASK_ATTENTION] = {CORE_ATTENTION_US + REST_OF_ATTENTION_US, 0},  // heads put together again
     [TASK_ATTENTION_BACKWARD] = {0, 105},
     [TASK_ACTIVATION] = {115, 0},
     [TASK_ACTIVATION_BACKWARD] = {0, 76},
@@ -117,12 +119,10 @@ static double ring_us(const TrainPlan *plan, const Task *task) {
 }
 
 // What is recomputed calls its modules anew (tensor_parallel/random.py, CheckpointFunction.backward: run_function).
-// Core attention alone is DotProductAttention without the rest of SelfAttention. The model's edges run once.
-static const double rest_of_attention_us = 135;
-
+// Core attention alone is without the rest of SelfAttention. The model's edges run once.
 static double spared_us(const TrainPlan *plan, const Task *task) {
     const bool core = plan->recompute == RECOMPUTE_SELECTIVE && task->phase == PHASE_RECOMPUTE;
-    return core && task->kind == TASK_ATTENTION ? rest_of_attention_us : 0;
+    return core && task->kind == TASK_ATTENTION ? REST_OF_ATTENTION_US : 0;
 }
 
 static bool calls_modules(const Task *task) {
