@@ -55,21 +55,23 @@ static const ModuleHost of_router[TASK_KIND_COUNT] = {
 
 // Around the layers, in each micro-step: embedding with positions and dropout; the last norm as a fusible operation;
 // the head (ColumnParallelLinear, backward two products); the loss over a split vocabulary with loss_func of
-// pretrain_gpt.py. A chunk's pass begins with tokens or a message, back with the last norm or a message: forward_step,
-// DDP, GPTModel and TransformerBlock around its layers, backward_step.
-enum { CHUNK_US = 755, CHUNK_BACKWARD_US = 120 };
+// pretrain_gpt.py.
 static const ModuleHost of_edges[TASK_KIND_COUNT] = {
-    [TASK_EMBED] = {514 + CHUNK_US, 0},
-    [TASK_EMBED_BACKWARD] = {0, 100},
-    [TASK_RECEIVE] = {CHUNK_US, CHUNK_BACKWARD_US},
-    [TASK_RMSNORM] = {307, 0},
-    [TASK_LAYERNORM] = {307, 0},
-    [TASK_RMSNORM_BACKWARD] = {0, 153 + CHUNK_BACKWARD_US},
-    [TASK_LAYERNORM_BACKWARD] = {0, 153 + CHUNK_BACKWARD_US},
-    [TASK_GEMM] = {365, 136},
-    [TASK_LOSS_SUM] = {1026, 0},
-    [TASK_LOSS_GRADIENT] = {155, 155},
+    [TASK_EMBED] = {514, 0},     [TASK_EMBED_BACKWARD] = {0, 100},   [TASK_RMSNORM] = {307, 0},
+    [TASK_LAYERNORM] = {307, 0}, [TASK_RMSNORM_BACKWARD] = {0, 153}, [TASK_LAYERNORM_BACKWARD] = {0, 153},
+    [TASK_GEMM] = {365, 136},    [TASK_LOSS_SUM] = {1026, 0},        [TASK_LOSS_GRADIENT] = {155, 155},
 };
+
+// forward_step, DDP, GPTModel and TransformerBlock around a chunk's layers, and backward_step.
+static const double chunk_forward_us = 755, chunk_backward_us = 120;
+
+// A chunk's pass begins with tokens or a message, back with the last norm or a message.
+static double chunk_us(const Task *task) {
+    const bool message = task->kind == TASK_RECEIVE, forward = task->phase != PHASE_BACKWARD;
+    const bool last_norm = task->kind == TASK_RMSNORM_BACKWARD || task->kind == TASK_LAYERNORM_BACKWARD;
+    const bool begins = message || (forward ? task->kind == TASK_EMBED : last_norm);
+    return task->part != 0 || !begins ? 0 : forward ? chunk_forward_us : chunk_backward_us;
+}
 
 // TopKRouter beside its product, with scores for the loss that balances; dispatch_preprocess of all-to-all.
 // Moonlight's (its recipe in Megatron-Bridge 067f987df fuses neither router nor rotary positions) took 690 us for 360,
@@ -145,7 +147,8 @@ double module_host_operations(const Target *target, const TrainPlan *plan, const
     }
     const double us = (double)(forward ? row->forward_us : row->backward_us);
     const double fp8 = task->kind == TASK_GEMM && task->dtype == DTYPE_FP8 ? fp8_factor : 1;
-    return (us > 0 ? us * fp8 + ring_us(plan, task) + parts_us_of(target, plan, task) - spared_us(plan, task)
-                   : on_the_way_us(target, plan, task)) /
-           operation_us;
+    const double called_us =
+        us > 0 ? us * fp8 + ring_us(plan, task) + parts_us_of(target, plan, task) - spared_us(plan, task)
+               : on_the_way_us(target, plan, task);
+    return (called_us + chunk_us(task)) / operation_us;
 }
