@@ -56,12 +56,9 @@ static bool has_word(const char *text, const char *word) {
 }
 
 static bool is_named(const Framework *framework, const char *text, bool whole) {
-    bool named =
-        whole ? text_same_word(text, framework->name) : !framework->name_is_word && has_word(text, framework->name);
-    for (const FrameworkSynonym *row = framework->synonyms; row && row->word; row++) {
-        named = named || (whole ? text_same_word(text, row->word) : has_word(text, row->word));
-    }
-    return named;
+    bool (*const matches)(const char *, const char *) = whole ? text_same_word : has_word;
+    const bool by_name = (whole || !framework->name_is_word) && matches(text, framework->name);
+    return by_name || framework_synonym(framework, text, matches) != NULL;
 }
 
 // How many train under a name in the text, and the last of them.

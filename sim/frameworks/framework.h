@@ -134,6 +134,10 @@ const Framework *const *framework_list(int *count);
 // The one of that name; NULL.
 const Framework *framework_of(const char *name);
 
+// Its first synonym that a text is, or has; NULL.
+const FrameworkSynonym *framework_synonym(const Framework *framework, const char *text,
+                                          bool (*matches)(const char *text, const char *word));
+
 // "this, that or another": those for which it holds.
 char *framework_names(bool (*holds)(const Framework *framework), char *out, size_t bytes);
 

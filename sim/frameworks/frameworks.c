@@ -43,6 +43,16 @@ const Framework *framework_of(const char *name) {
     return NULL;
 }
 
+const FrameworkSynonym *framework_synonym(const Framework *framework, const char *text,
+                                          bool (*matches)(const char *text, const char *word)) {
+    for (const FrameworkSynonym *row = framework->synonyms; row && row->word; row++) {
+        if (matches(text, row->word)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
 char *framework_names(bool (*holds)(const Framework *framework), char *out, size_t bytes) {
     const int last = COUNT - 1;
     int more = 0;

@@ -23,13 +23,12 @@ static void list_rows(const char *name, char *out, size_t bytes) {
     }
 }
 
+static bool is_spelled(const char *text, const char *word) {
+    return strcasecmp(text, word) == 0;
+}
+
 static const FrameworkSynonym *synonym_of(const Framework *framework, const char *word) {
-    for (const FrameworkSynonym *row = framework->synonyms; row && row->word; row++) {
-        if (strcasecmp(row->word, word) == 0) {
-            return row;
-        }
-    }
-    return NULL;
+    return framework_synonym(framework, word, is_spelled);
 }
 
 // What the frameworks from the i-th on say about the word, those that say the same as one: "FSDP version 2: --target
