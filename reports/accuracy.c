@@ -116,9 +116,10 @@ static void memory_fields(Csv *csv, const RunCase *run) {
 }
 
 static void row_line(Csv *csv, const char *file, const RunCase *run) {
-    csv_row(csv, "ssssssnss", file, run->row->id, run->row->source, run->row->target, run->row->cluster,
-            run->row->model, csv_known(!run->skipped, run->request.world),
-            run->skipped ? NULL : plan_text(&run->plan, PLAN_BUFFER), run->skipped);
+    csv_row(csv, "ssssssnss", file, run->row->id, run->row->source, run->row->target,
+            run->skipped ? run->row->cluster : run->request.cluster.name, run->row->model,
+            csv_known(!run->skipped, run->request.world), run->skipped ? NULL : plan_text(&run->plan, PLAN_BUFFER),
+            run->skipped);
     time_fields(csv, run);
     memory_fields(csv, run);
     csv_end_line(csv);

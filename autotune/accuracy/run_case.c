@@ -9,6 +9,7 @@
 
 #include "autotune/accuracy/label_rows.h"
 #include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_machine.h"
 #include "autotune/accuracy/run_model.h"
 #include "autotune/accuracy/run_target.h"
 #include "autotune/accuracy/run_tests.h"
@@ -46,9 +47,8 @@ void run_mapper_give(RunMapper *mapper, const char *name, const ClusterProfile *
 }
 
 // Returns the reason why it is unavailable, NULL when *cluster is filled.
-static const char *load_cluster(const RunMapper *mapper, const RunRow *row, ClusterProfile *profile) {
+static const char *load_cluster(const RunMapper *mapper, const RunRow *row, const char *name, ClusterProfile *profile) {
     Arena *arena = mapper->arena;
-    const char *name = row->cluster;
     Error error = {0};
     const bool given = mapper->given_name && strcmp(mapper->given_name, name) == 0;
     const bool known = given || cluster_is_file(name) || cluster_built_in(name);
@@ -72,8 +72,8 @@ static const char *load_cluster(const RunMapper *mapper, const RunRow *row, Clus
 }
 
 static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterProfile *profile) {
-    const char *key =
-        arena_format(mapper->arena, "%s;%s;%lld", row->cluster, row->overrides, (long long)row->gpus_per_node);
+    const char *name = row_machine(row);
+    const char *key = arena_format(mapper->arena, "%s;%s;%lld", name, row->overrides, (long long)row->gpus_per_node);
     for (size_t i = 0; i < mapper->cluster_count; i++) {
         if (strcmp(mapper->clusters[i].key, key) == 0) {
             *profile = mapper->clusters[i].profile;
@@ -81,7 +81,7 @@ static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterPro
         }
     }
     KnownCluster known = {.key = key};
-    known.skipped = load_cluster(mapper, row, &known.profile);
+    known.skipped = load_cluster(mapper, row, name, &known.profile);
     ARENA_PUSH(mapper->arena, mapper->clusters, mapper->cluster_count, &mapper->cluster_capacity) = known;
     *profile = known.profile;
     return known.skipped;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "autotune/accuracy/run_machine.h"
 #include "autotune/accuracy/run_words.h"
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
@@ -316,7 +315,6 @@ static void place_cluster(const char *path, Arena *arena, RunRow *row) {
     if (slash && row->cluster[0] != '/' && text_is_path(row->cluster)) {
         row->cluster = arena_format(arena, "%.*s%s", (int)(slash + 1 - path), path, row->cluster);
     }
-    row->cluster = row_machine(row);
 }
 
 static void note_missing(RunFile *file, const RunFile *more, Arena *arena) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_case.h"
+#include "autotune/accuracy/run_machine.h"
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
@@ -93,9 +94,10 @@ void samples_of_file(SampleList *list, const RunFile *file, const char *path) {
     RunMapper *mapper = run_mapper_new(list->arena);
     for (int i = 0; i < file->count; i++) {
         const RunRow *row = &file->rows[i];
-        if (strcmp(row->cluster, list->base_text) == 0 || samples_want_cluster(list, row->cluster, list->base_text)) {
+        const char *machine = row_machine(row);
+        if (strcmp(machine, list->base_text) == 0 || samples_want_cluster(list, machine, list->base_text)) {
             RunCase *run = ARENA_NEW(list->arena, RunCase);
-            run_mapper_give(mapper, row->cluster, list->base);
+            run_mapper_give(mapper, machine, list->base);
             run_case_build(mapper, row, run);
             add_case(list, run);
         }
