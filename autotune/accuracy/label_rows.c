@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_source.h"
 #include "autotune/accuracy/run_tests.h"
 #include "sim/frameworks/framework.h"
 

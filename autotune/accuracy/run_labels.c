@@ -4,24 +4,13 @@
 #include "autotune/accuracy/run_labels.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "autotune/accuracy/run_source.h"
 #include "autotune/accuracy/run_tests.h"
 #include "sim/base/text.h"
 #include "sim/cost/compute.h"
-
-bool row_cites(const RunRow *row, const char *part) {
-    return row->source_locator && strstr(row->source_locator, part) != NULL;
-}
-
-bool row_cites_any(const RunRow *row, const char *const *parts) {
-    while (*parts && !row_cites(row, *parts)) {
-        parts++;
-    }
-    return *parts != NULL;
-}
 
 static bool says_first(const RunRow *row, const char *words) {
     return row->compiled_or_fused && strncmp(row->compiled_or_fused, words, strlen(words)) == 0;
@@ -269,15 +258,6 @@ GraphUse row_graphs(const RunRow *row) {
                                                                     : CUDA_GRAPHS_TARGET;
 }
 
-bool row_is_of_core(const RunRow *row) {
-    return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/");
-}
-
-// --transformer-impl local in model_config.yaml: these and no others.
-bool row_has_local_layers(const RunRow *row) {
-    return row_is_of_core(row) && row_cites(row, "/gpt3_mcore_tp") && !row_cites(row, "/gpt3_mcore_tp2_cp2_");
-}
-
 // Traced graphs (graph_trainer, and the compiler toolkit before it) shard each parameter by a collective of its own,
 // copied in on the stream of the kernels, and wait for it where it stands (experiments/graph_trainer/simple_fsdp.py):
 // passes that join and move them are asked for (compile.passes, empty; a764c9815, fca8ab7be) until d98fa54b2 runs some
@@ -296,35 +276,9 @@ bool row_has_full_inductor(const RunRow *row) {
     return row->compiled_or_fused && strstr(row->compiled_or_fused, "full inductor");
 }
 
-// Megatron-LM's own tests set what arguments.py does not: where a row says none of it, it is what most of their
-// model_config.yaml at d98e8a64d leave or say. No fused loss (all), hidden_dropout 0.1 (235 of 282 runs), and
-// CUBLAS_WORKSPACE_CONFIG for deterministic products (240).
-static bool is_bare_test(const RunRow *row) {
-    return row_is_of_core(row) && row->plan_word[PLAN_LOSS][0] == '\0' && row->dropout == 0 &&
-           row->cublas_workspaces[0] == '\0';
-}
-
-// Its tests of latent attention that no preset is like: what their model_config.yaml says, which but for one is the
-// default of MLATransformerConfig (transformer_config.py).
-void row_take_latent_head(const RunRow *row, int *head_dim, LatentAttention *latent) {
-    const bool small = row_cites(row, ":tests/functional_tests/test_cases/gpt/gpt3_mcore_te_tp2_pp2_mla");
-    if (!row_is_of_core(row)) {
-        return;
-    }
-    const LatentAttention tested =
-        small ? (LatentAttention){.rope = 8, .value = 16} : (LatentAttention){.rope = 64, .value = 128};
-    latent->rope = latent->rope > 0 ? latent->rope : tested.rope;
-    latent->value = latent->value > 0 ? latent->value : tested.value;
-    *head_dim = *head_dim > 0 ? *head_dim : tested.value + tested.rope;
-}
-
-bool row_has_test_loss(const RunRow *row, const Target *target) {
-    return is_bare_test(row) && (target->losses_by_call & LOSS_BIT(LOSS_ONE_COPY));
-}
-
 // DGX Cloud's GPT-3 175B has hidden_dropout 0.1 (nemo_megatron/gpt3_175b_hydra.yaml, v24.11.1 and v25.02).
 bool row_drops(const RunRow *row) {
-    return row->dropout > 0 || (is_bare_test(row) && !row_is_undropped(row)) ||
+    return row->dropout > 0 || row_drops_in_test(row) ||
            (row_cites(row, "dgxc-benchmarking@") && row_cites(row, "nemo_megatron/"));
 }
 
@@ -363,24 +317,6 @@ bool row_gathers_on_demand(const RunRow *row) {
 // compiles it, 2024-04-23). So does NeMo 2, which is left out (tests/accuracy/holdout, RESULTS).
 bool row_squares_apart(const RunRow *row) {
     return row_is_nemotron(row) && row_cites(row, "NeMo-Framework-Launcher@81b75a7c:");
-}
-
-// ":4096:2:16:8": two of 4096 KiB and eight of 16.
-double row_workspace_bytes(const RunRow *row) {
-    static const double KIB = 1024;
-    const bool sets = is_bare_test(row) && (row_is_deterministic(row) || row->experts.count > 0);
-    const char *at = sets ? ":4096:8" : row->cublas_workspaces;
-    double bytes = 0;
-    int kib = 0, count = 0, read = 0;
-    while (at && sscanf(at, ":%d:%d%n", &kib, &count, &read) == 2) {
-        bytes += KIB * kib * count;
-        at += read;
-    }
-    return bytes;
-}
-
-bool row_sets_workspaces(const RunRow *row) {
-    return row_workspace_bytes(row) > 0;
 }
 
 // Their READMEs say PaddlePaddle 2.5.1.

@@ -7,11 +7,8 @@
 #include "sim/frameworks/target.h"
 #include "sim/plan/plan.h"
 
-bool row_cites(const RunRow *row, const char *part);              // of its source_locator
-bool row_cites_any(const RunRow *row, const char *const *parts);  // of which the last is NULL
 GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
-bool row_is_of_core(const RunRow *row);  // a functional test of Megatron-LM: of its default version
 bool row_says_liger(const RunRow *row);
 bool row_is_traced(const RunRow *row);          // its graph, which is run in place of the modules
 bool row_is_plain_trace(const RunRow *row);     // collectives and kernels of its traced graphs wait where they stand
@@ -20,10 +17,7 @@ bool row_skips_upcast(const RunRow *row);
 bool row_is_computed(const RunRow *row);            // by its source's simulator
 bool row_keeps_script_defaults(const RunRow *row);  // gradients are scaled apart, and looked through for NaN
 void take_script_defaults(const RunRow *row, TargetRuntime *runtime);
-bool row_drops(const RunRow *row);              // what attention and MLP add to the stream
-double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
-bool row_has_local_layers(const RunRow *row);
-bool row_sets_workspaces(const RunRow *row);
+bool row_drops(const RunRow *row);  // what attention and MLP add to the stream
 AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled);
 bool row_router_learns(const RunRow *row);      // which experts get how many tokens is its own
 bool row_is_paddle(const RunRow *row);          // whatever target it names
@@ -39,8 +33,6 @@ int64_t row_sequence(const RunRow *row, const TrainPlan *plan);  // tokens of on
 bool row_is_fp8_recipe(const RunRow *row, const Target *target);
 bool row_has_recipe_overlap(const RunRow *row, const Target *target, const TrainPlan *plan);
 bool row_has_recipe_loss(const RunRow *row, const Target *target, const TrainPlan *plan);
-void row_take_latent_head(const RunRow *row, int *head_dim, LatentAttention *latent);  // what is still 0
-bool row_has_test_loss(const RunRow *row, const Target *target);
 bool row_fuses_experts(const RunRow *row);
 bool row_attends_in_fp8(const RunRow *row);
 bool row_has_fp8_head(const RunRow *row);

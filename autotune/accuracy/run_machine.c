@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-#include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_source.h"
+#include "autotune/accuracy/run_tests.h"
 
 // Measured last by 5fe3f06658 (2026-05-07) or cd4afffa64 (2026-07-25), whose files take 1.48 and 1.42 times what the
 // commit before has, in the median; other commits of 2026 change theirs by 0.97 to 1.06.

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_tests.h"
 #include "sim/frameworks/target.h"
 
 enum { NAME_BYTES = 64, FAMILY_LETTERS = 3 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_tests.h"
 #include "sim/base/error.h"
 #include "sim/frameworks/framework.h"
 

@@ -3,10 +3,20 @@
 
 #include "autotune/accuracy/run_tests.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "autotune/accuracy/run_labels.h"
+#include "autotune/accuracy/run_source.h"
 #include "sim/base/text.h"
+
+bool row_is_of_core(const RunRow *row) {
+    return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/");
+}
+
+// --transformer-impl local in model_config.yaml: these and no others.
+bool row_has_local_layers(const RunRow *row) {
+    return row_is_of_core(row) && row_cites(row, "/gpt3_mcore_tp") && !row_cites(row, "/gpt3_mcore_tp2_cp2_");
+}
 
 // Without --moe-grouped-gemm.
 static const char *const one_by_one[] = {"te_8experts2parallel_dist_optimizer", "te_8experts2parallel_multi_dist",
@@ -109,9 +119,57 @@ bool row_is_deterministic(const RunRow *row) {
 }
 
 // Of these, those of cp have no dropout.
-bool row_is_undropped(const RunRow *row) {
+static bool is_undropped(const RunRow *row) {
     static const char *const of_cp[] = {"_cp2_", "_cp2/", "_cp4_", NULL};
     return row_is_of_core(row) && !row_is_deterministic(row) && row_cites_any(row, of_cp);
+}
+
+// Megatron-LM's own tests set what arguments.py does not: where a row says none of it, it is what most of their
+// model_config.yaml at d98e8a64d leave or say. No fused loss (all), hidden_dropout 0.1 (235 of 282 runs), and
+// CUBLAS_WORKSPACE_CONFIG for deterministic products (240).
+static bool is_bare_test(const RunRow *row) {
+    return row_is_of_core(row) && row->plan_word[PLAN_LOSS][0] == '\0' && row->dropout == 0 &&
+           row->cublas_workspaces[0] == '\0';
+}
+
+// Its tests of latent attention that no preset is like: what their model_config.yaml says, which but for one is the
+// default of MLATransformerConfig (transformer_config.py).
+void row_take_latent_head(const RunRow *row, int *head_dim, LatentAttention *latent) {
+    const bool small = row_cites(row, ":tests/functional_tests/test_cases/gpt/gpt3_mcore_te_tp2_pp2_mla");
+    if (!row_is_of_core(row)) {
+        return;
+    }
+    const LatentAttention tested =
+        small ? (LatentAttention){.rope = 8, .value = 16} : (LatentAttention){.rope = 64, .value = 128};
+    latent->rope = latent->rope > 0 ? latent->rope : tested.rope;
+    latent->value = latent->value > 0 ? latent->value : tested.value;
+    *head_dim = *head_dim > 0 ? *head_dim : tested.value + tested.rope;
+}
+
+bool row_has_test_loss(const RunRow *row, const Target *target) {
+    return is_bare_test(row) && (target->losses_by_call & LOSS_BIT(LOSS_ONE_COPY));
+}
+
+bool row_drops_in_test(const RunRow *row) {
+    return is_bare_test(row) && !is_undropped(row);
+}
+
+// ":4096:2:16:8": two of 4096 KiB and eight of 16.
+double row_workspace_bytes(const RunRow *row) {
+    static const double KIB = 1024;
+    const bool sets = is_bare_test(row) && (row_is_deterministic(row) || row->experts.count > 0);
+    const char *at = sets ? ":4096:8" : row->cublas_workspaces;
+    double bytes = 0;
+    int kib = 0, count = 0, read = 0;
+    while (at && sscanf(at, ":%d:%d%n", &kib, &count, &read) == 2) {
+        bytes += KIB * kib * count;
+        at += read;
+    }
+    return bytes;
+}
+
+bool row_sets_workspaces(const RunRow *row) {
+    return row_workspace_bytes(row) > 0;
 }
 
 // --optimizer: muon, or dist_muon.

@@ -1,0 +1,14 @@
+#include "autotune/accuracy/run_source.h"
+
+#include <string.h>
+
+bool row_cites(const RunRow *row, const char *part) {
+    return row->source_locator && strstr(row->source_locator, part) != NULL;
+}
+
+bool row_cites_any(const RunRow *row, const char *const *parts) {
+    while (*parts && !row_cites(row, *parts)) {
+        parts++;
+    }
+    return *parts != NULL;
+}
