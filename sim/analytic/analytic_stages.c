@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "sim/analytic/stages.h"
-#include "sim/cost/interference.h"
 #include "sim/frameworks/pp_groups.h"
 
 Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *shape, Error *error) {
@@ -16,31 +15,6 @@ Status stage_shape(const Target *target, const TrainPlan *plan, PipelineShape *s
                            : error_set(error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
                                        pp_schedule_names[plan->pp_schedule]);
 }
-
-// Of micro-steps through all of the stage's layers: its chunks may have different numbers of them.
-static double in_flight(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
-    const int32_t *layers = stage_chunk_layers(split, shape, stage);
-    bool alike = true;
-    for (int32_t chunk = 1; chunk < shape->chunks; chunk++) {
-        alike &= layers[chunk] == layers[0];
-    }
-    const PipelineLoad load = {layers, stage_all_layers(shape, layers), .carried_bytes = 1};
-    return (alike && !shape->schedule->splits) || load.layers == 0
-               ? (double)pipeline_held(&analytic->orders, shape, stage) / shape->chunks
-               : pipeline_most_bytes(&analytic->orders, shape, stage, &load);
-}
-
-static void look_at(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
-    analytic->stage = stage;
-    analytic->in_flight = in_flight(analytic, shape, split, stage);
-}
-
-static void look_away(Analytic *analytic) {
-    analytic->stage = 0;
-    analytic->in_flight = 1;
-}
-
-// ---- times
 
 // Of data ranks' exposed transfers, those before the end of the last backward.
 static double waits_s(const Estimate *step) {
@@ -174,68 +148,9 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     return STATUS_OK;
 }
 
-// A message from one stage to another: its time, and how much it slows a concurrent kernel.
-typedef struct Message {
-    double seconds, slowed_s;
-} Message;
-
-// A kernel that is limited by arithmetic loses so much of its rate as long as the message goes.
-static double lost_s(const Analytic *analytic, const Task *task, const TaskCost *cost) {
-    const ShareDemand message = share_demand(task, cost), kernel = {.sm_share = 1};
-    double rates[2];
-    share_rates((const ShareDemand *const[]){&kernel, &message}, 2, &analytic->cost.profile->interference, rates);
-    return (1 - rates[0]) * cost->seconds / rates[1];
-}
-
-// Slices are gathered where they arrive.
-static double gather_s(const Analytic *analytic, const TrainPlan *plan, double bytes) {
-    const Mesh *mesh = &plan->mesh;
-    const char *algorithm;
-    const GroupPlacement tp =
-        mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), cost_ranks_per_node(analytic->cost.profile, mesh));
-    return target_slices_messages(analytic->cost.target, plan)
-               ? cost_collective(analytic->cost.profile, COLLECTIVE_ALL_GATHER, &tp, bytes, &algorithm).seconds
-               : 0;
-}
-
-// From a stage to the next one: what leaves a layer (lower_messages.c).
-static Message message_to_next(const Analytic *analytic, const TrainPlan *plan, int stage) {
-    const Target *target = analytic->cost.target;
-    const bool split = target_tp_flavour(target, plan) == TP_SP || target_slices_messages(target, plan);
-    const Dtype dtype = plan_activation_dtype(plan);
-    const int64_t elements = (int64_t)plan_local_tokens(plan) * analytic->model.hidden;
-    const StepProgram program = {.model = analytic->model, .plan = *plan, .target = target, .stage = stage};
-    const Task task = {.name = "send activations",
-                       .kind = TASK_SEND,
-                       .group = -1,
-                       .unit = -1,
-                       .peer = (int16_t)(stage + 1),
-                       .dtype = dtype,
-                       .payload_bytes = elements * dtype_bytes(dtype) / (split ? plan->mesh.size[AXIS_TP] : 1)};
-    const TaskCost cost = cost_task(&analytic->cost, &program, &task);
-    const double links = analytic->slow.links;
-    const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);  // no link's
-    const double whole_s = cost.seconds + gather_s(analytic, plan, (double)elements * dtype_bytes(dtype));
-    return (Message){(whole_s - sleep_s) * links + sleep_s,
-                     cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0};
-}
-
-// On average: boundaries inside of nodes are alike, and so are those between nodes.
-static Message mean_message(const Analytic *analytic, const TrainPlan *plan) {
-    const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh), stages = mesh_stages(&plan->mesh);
-    Message known[2] = {{-1, 0}, {-1, 0}}, mean = {0, 0};
-    for (int stage = 0; stage + 1 < stages; stage++) {
-        Message *message = &known[mesh_stages_cross(&plan->mesh, stage, stage + 1, per_node)];
-        *message = message->seconds < 0 ? message_to_next(analytic, plan, stage) : *message;
-        mean.seconds += message->seconds / (stages - 1);
-        mean.slowed_s += message->slowed_s / (stages - 1);
-    }
-    return mean;
-}
-
 // Chunks of a stage compute concurrently with the activations and gradients that its other chunks send, or wait for
 // them.
-static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const Message *message) {
+static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const StageMessage *message) {
     return shape->chunks == 1 ? 0 : 2 * (plan->p2p_waits ? message->seconds : message->slowed_s);
 }
 
@@ -263,47 +178,6 @@ static void add_head(const StageSplit *split, double layer_s, double head_s, int
         estimate->compute_s += more_s * micro_steps;
         estimate->step_s += more_s * micro_steps;
     }
-}
-
-// Is there a moment at which the stage holds most and has all gradients?
-static bool is_steady(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
-    enum { GROUPS = 3 };
-    const int32_t group = shape->group > shape->stages ? shape->group : shape->stages;
-    return shape->chunks > 1 ? shape->micro_steps >= GROUPS * group
-                             : shape->micro_steps > in_flight(analytic, shape, split, stage);
-}
-
-// As long as no forward follows the first backward, gradients grow while held activations shrink, and with several
-// chunks those of one are reduced before those of another exist.
-static void take_off_growing(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage,
-                             Estimate *estimate) {
-    const TargetRuntime *runtime = &analytic->cost.target->runtime;
-    const int32_t *layers = stage_chunk_layers(split, shape, stage);
-    const double edges = estimate->first_growing_bytes + estimate->last_growing_bytes;
-    const PipelineLoad load = {layers,
-                               stage_all_layers(shape, layers),
-                               estimate->carried_bytes,
-                               estimate->growing_bytes - edges,
-                               estimate->first_growing_bytes,
-                               estimate->last_growing_bytes,
-                               estimate->early_bytes};
-    const bool planned = target_is_executor(analytic->cost.target);  // slots are there from the first forward on
-    if (planned || is_steady(analytic, shape, split, stage) || load.layers == 0 || estimate->growing_bytes == 0) {
-        return;
-    }
-    const double both = load.carried_bytes * analytic->in_flight + estimate->growing_bytes + load.early_bytes;
-    const double less = fmax(0, both - pipeline_most_bytes(&analytic->orders, shape, stage, &load));
-    estimate->peak_bytes -= less;
-    estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
-}
-
-static Status add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
-                        int stage, Estimate *estimate, Error *error) {
-    look_at(analytic, shape, split, stage);
-    const Status status = analytic_add_bytes(analytic, alone, estimate, error);
-    take_off_growing(analytic, shape, split, stage, estimate);
-    look_away(analytic);
-    return status;
 }
 
 // A dense layer where the fullest stage's are of experts: what the first stage takes beyond its own of these.
@@ -422,7 +296,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     double head_s, dense_s;
     TRY(time_stages(analytic, plan, shape, split, &head_s, &fullest, &dense_s, error));
     const double each_s = layer_s(split, &fullest, head_s);
-    const Message message = mean_message(analytic, plan);
+    const StageMessage message = stage_mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, plan, &message);
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);
     const bool issues_apart = plan->p2p_waits || waits_for_host(&fullest);  // a host that waits has no lead to issue in
@@ -461,97 +335,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     if (analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s)) {
         return analytic_no_bytes(estimate);
     }
-    return add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error);
-}
-
-// ---- bytes
-
-// By how many parameters the last stage has more than the fullest one, at most: it has the head, but fewer layers, and
-// a first stage has the embedding, as large. Where parameters are not alike (adapters, experts), the head's.
-static double more_parameters(const Analytic *analytic, const TrainPlan *plan, const StageSplit *split) {
-    const ModelSpec *model = &analytic->model;
-    const double head = (double)model->vocab * (double)model->hidden;
-    if (plan_has_adapters(plan) || model->experts.count > 0) {
-        return head;
-    }
-    const int32_t fewer = split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST];
-    const double embedding = split->stage[STAGE_FULLEST] == 0 ? head : 0;
-    const double of_layers = fewer * (double)model_layers_parameters(model) / model->layers;
-    return fmax(0, head - embedding - of_layers);
-}
-
-// The last stage keeps fewest micro-steps, but has the logits: it is looked at where what it does not keep is less than
-// they can be (fp32 logits, their softmax and gradient, a copy or two), and than a gathered copy of the head and the
-// states of what it has more.
-static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                               const StageSplit *split, const Estimate *fullest) {
-    enum { BYTES_PER_LOGIT = 16, BYTES_PER_PARAMETER = 18, BYTES_PER_GATHERED = 2 };
-    const double vocab = (double)analytic->model.vocab, hidden = (double)analytic->model.hidden;
-    const double bytes = vocab * (BYTES_PER_LOGIT * (double)plan_local_tokens(plan) + BYTES_PER_GATHERED * hidden) +
-                         BYTES_PER_PARAMETER * more_parameters(analytic, plan, split);
-    const bool whole = target_has_whole_logits(analytic->cost.target);
-    const int32_t fewer = pipeline_held(&analytic->orders, shape, split->stage[STAGE_FULLEST]) -
-                          pipeline_held(&analytic->orders, shape, split->stage[STAGE_LAST]);
-    const double growing = is_steady(analytic, shape, split, split->stage[STAGE_FULLEST])
-                               ? 0
-                               : fullest->growing_bytes;  // may not be all there
-    return bytes / (whole ? 1 : plan->mesh.size[AXIS_TP]) + growing > fullest->carried_bytes * fewer / shape->chunks;
-}
-
-Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
-    const TrainPlan alone = stage_plan_alone(analytic, plan);
-    const StageSplit *split = stage_split(analytic, plan);
-    PipelineShape shape;
-    TRY(stage_shape(analytic->cost.target, plan, &shape, error));
-    *estimate = (Estimate){.stage = stage};
-    look_at(analytic, &shape, split, stage);
-    const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
-    take_off_growing(analytic, &shape, split, stage, estimate);
-    look_away(analytic);
-    return status;
-}
-
-static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
-    Estimate other;
-    TRY(analytic_bytes_of_stage(analytic, plan, stage, &other, error));
-    if (other.reserved_bytes > estimate->reserved_bytes) {
-        estimate->peak_bytes = other.peak_bytes;
-        estimate->reserved_bytes = other.reserved_bytes;
-        estimate->stage = stage;
-    }
-    return STATUS_OK;
-}
-
-// The first stage keeps most micro-steps and has the embedding, where others have more layers.
-static bool first_may_need_most(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                                const StageSplit *split, const Estimate *fullest) {
-    enum { MOST_PER_PARAMETER = 18, LEAST_PER_PARAMETER = 2 };
-    const ModelSpec *model = &analytic->model;
-    const int32_t layers = split->layers[STAGE_FULLEST], fewer = layers - split->first_layers;
-    if (split->stage[STAGE_FULLEST] == 0 || split->first_layers == 0) {
-        return false;
-    }
-    if (stage_mixes_layers(model) || plan_has_adapters(plan)) {
-        return plan->pp_split != SPLIT_TARGET || split->first_dense > 0;
-    }
-    const double carried = fullest->carried_bytes / layers *
-                           (split->first_layers * in_flight(analytic, shape, split, 0) -
-                            layers * in_flight(analytic, shape, split, split->stage[STAGE_FULLEST]));
-    const double parameters =
-        (double)model->vocab * (double)model->hidden - fewer * (double)model_layers_parameters(model) / model->layers;
-    const double each = parameters > 0 ? MOST_PER_PARAMETER : LEAST_PER_PARAMETER;
-    return carried + each * parameters / plan->mesh.size[AXIS_TP] > 0;
-}
-
-static Status add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
-                       Estimate *estimate, Error *error) {
-    if (first_may_need_most(analytic, plan, shape, split, estimate)) {
-        TRY(add_stage(analytic, plan, 0, estimate, error));
-    }
-    if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, estimate)) {
-        return STATUS_OK;
-    }
-    return add_stage(analytic, plan, split->stage[STAGE_LAST], estimate, error);
+    return stage_add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error);
 }
 
 // Of the fullest stage, where a limit is set and its bytes are known: a look-up comes first.
@@ -560,7 +344,7 @@ static Status find_too_large(Analytic *analytic, const TrainPlan *plan, const Pi
     const TrainPlan alone = stage_plan_alone(analytic, plan);
     *estimate = (Estimate){.stage = split->stage[STAGE_FULLEST]};
     if (analytic->limits.bytes > 0 && analytic_bytes_are_known(analytic, &alone, estimate->stage)) {
-        TRY(add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error));
+        TRY(stage_add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error));
         estimate->is_too_large = estimate->reserved_bytes > analytic->limits.bytes;
     }
     return STATUS_OK;
@@ -573,13 +357,5 @@ Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estim
     TRY(find_too_large(analytic, plan, &shape, split, estimate, error));
     TRY(estimate->is_too_large ? STATUS_OK : time_pipeline(analytic, plan, &shape, split, estimate, error));
     const bool enough = estimate->is_too_large || (estimate->is_bound && analytic->limits.time_only);
-    return enough ? STATUS_OK : add_ends(analytic, plan, &shape, split, estimate, error);
-}
-
-Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    PipelineShape shape;
-    TRY(stage_shape(analytic->cost.target, plan, &shape, error));
-    const StageSplit *split = stage_split(analytic, plan);
-    TRY(analytic_bytes_of_stage(analytic, plan, split->stage[STAGE_FULLEST], estimate, error));
-    return add_ends(analytic, plan, &shape, split, estimate, error);
+    return enough ? STATUS_OK : stage_add_ends(analytic, plan, &shape, split, estimate, error);
 }

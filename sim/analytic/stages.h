@@ -61,6 +61,26 @@ double stage_rounds_s(const Analytic *analytic, const TrainPlan *plan, const Sta
 // The terms of a stage alone, so many times.
 void stage_repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estimate *step);
 
+// ---- stage_message.c
+
+// A message from one stage to another: its time, and how much it slows a concurrent kernel.
+typedef struct StageMessage {
+    double seconds, slowed_s;
+} StageMessage;
+
+// On average, from a stage to the next one.
+StageMessage stage_mean_message(const Analytic *analytic, const TrainPlan *plan);
+
+// ---- stage_bytes.c
+
+// Of one stage, whose plan alone it is.
+Status stage_add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
+                       int stage, Estimate *estimate, Error *error);
+
+// Of the first and the last stage, where they may hold more than the fullest one, which the estimate has.
+Status stage_add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
+                      Estimate *estimate, Error *error);
+
 // ---- stage_tied.c
 
 // Once a step, to sum the gradient of a table that two stages have.

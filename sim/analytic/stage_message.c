@@ -1,0 +1,58 @@
+// Messages between stages: how long they take and what they slow.
+
+#include "sim/analytic/stages.h"
+#include "sim/cost/interference.h"
+
+// A kernel that is limited by arithmetic loses so much of its rate as long as the message goes.
+static double lost_s(const Analytic *analytic, const Task *task, const TaskCost *cost) {
+    const ShareDemand message = share_demand(task, cost), kernel = {.sm_share = 1};
+    double rates[2];
+    share_rates((const ShareDemand *const[]){&kernel, &message}, 2, &analytic->cost.profile->interference, rates);
+    return (1 - rates[0]) * cost->seconds / rates[1];
+}
+
+// Slices are gathered where they arrive.
+static double gather_s(const Analytic *analytic, const TrainPlan *plan, double bytes) {
+    const Mesh *mesh = &plan->mesh;
+    const char *algorithm;
+    const GroupPlacement tp =
+        mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), cost_ranks_per_node(analytic->cost.profile, mesh));
+    return target_slices_messages(analytic->cost.target, plan)
+               ? cost_collective(analytic->cost.profile, COLLECTIVE_ALL_GATHER, &tp, bytes, &algorithm).seconds
+               : 0;
+}
+
+// From a stage to the next one: what leaves a layer (lower_messages.c).
+static StageMessage message_to_next(const Analytic *analytic, const TrainPlan *plan, int stage) {
+    const Target *target = analytic->cost.target;
+    const bool split = target_tp_flavour(target, plan) == TP_SP || target_slices_messages(target, plan);
+    const Dtype dtype = plan_activation_dtype(plan);
+    const int64_t elements = (int64_t)plan_local_tokens(plan) * analytic->model.hidden;
+    const StepProgram program = {.model = analytic->model, .plan = *plan, .target = target, .stage = stage};
+    const Task task = {.name = "send activations",
+                       .kind = TASK_SEND,
+                       .group = -1,
+                       .unit = -1,
+                       .peer = (int16_t)(stage + 1),
+                       .dtype = dtype,
+                       .payload_bytes = elements * dtype_bytes(dtype) / (split ? plan->mesh.size[AXIS_TP] : 1)};
+    const TaskCost cost = cost_task(&analytic->cost, &program, &task);
+    const double links = analytic->slow.links;
+    const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);  // no link's
+    const double whole_s = cost.seconds + gather_s(analytic, plan, (double)elements * dtype_bytes(dtype));
+    return (StageMessage){(whole_s - sleep_s) * links + sleep_s,
+                          cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0};
+}
+
+// Boundaries inside of nodes are alike, and so are those between nodes.
+StageMessage stage_mean_message(const Analytic *analytic, const TrainPlan *plan) {
+    const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh), stages = mesh_stages(&plan->mesh);
+    StageMessage known[2] = {{-1, 0}, {-1, 0}}, mean = {0, 0};
+    for (int stage = 0; stage + 1 < stages; stage++) {
+        StageMessage *message = &known[mesh_stages_cross(&plan->mesh, stage, stage + 1, per_node)];
+        *message = message->seconds < 0 ? message_to_next(analytic, plan, stage) : *message;
+        mean.seconds += message->seconds / (stages - 1);
+        mean.slowed_s += message->slowed_s / (stages - 1);
+    }
+    return mean;
+}
