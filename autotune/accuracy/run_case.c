@@ -15,7 +15,6 @@
 #include "autotune/accuracy/run_tests.h"
 #include "autotune/predict/predict_serial.h"
 #include "autotune/predict/target_on_cluster.h"
-#include "sim/base/text.h"
 #include "sim/cost/cost.h"
 #include "sim/frameworks/target_choices.h"
 

@@ -4,10 +4,8 @@
 
 #include <string.h>
 
-#include "autotune/accuracy/run_labels.h"
 #include "autotune/accuracy/run_tests.h"
 #include "sim/base/error.h"
-#include "sim/frameworks/framework.h"
 
 static bool is_target(const Target *target, const char *name) {
     const size_t name_bytes = strcspn(name, "@");

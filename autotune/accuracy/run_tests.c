@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_source.h"
-#include "sim/base/text.h"
 
 bool row_is_of_core(const RunRow *row) {
     return row_cites(row, "Megatron-LM@") && row_cites(row, ":tests/functional_tests/");
