@@ -163,6 +163,12 @@ static bool stops_host(const Analytic *analytic, const TrainPlan *plan) {
     return target_stops_host(analytic->cost.target, plan) || message_sleep_s(&analytic->cost, &plan->mesh) > 0;
 }
 
+// A host that waits, for messages or for the device, has no lead to issue in.
+static ChunkHost chunk_host(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
+    const bool leads = !stops_host(analytic, plan) && !waits_for_host(fullest);
+    return leads ? (ChunkHost){0} : cost_chunk_host(&analytic->cost, plan);
+}
+
 // While a stage waits for others its host goes on issuing, unless it waits itself, as some do in each layer's forward:
 // the device has not to wait then.
 static double device_share(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
@@ -299,9 +305,10 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const StageMessage message = stage_mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, plan, &message);
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);
-    const bool issues_apart = plan->p2p_waits || waits_for_host(&fullest);  // a host that waits has no lead to issue in
-    const double issue_s = issues_apart ? chunk_host_s(&analytic->cost, plan) : 0;
-    stage_time_parts(split, each_s, dense_s, head_s, slower_s + issue_s);
+    const ChunkHost host = chunk_host(analytic, plan, &fullest);
+    const double issue_s = stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &host);
+    stage_time_parts(split, each_s, dense_s, head_s, slower_s);
+    stage_add_issue(split, &host);
     const PipelineTimes parts = {.part_s = split->part_s,
                                  .forward_share = stage_forward_share(plan),
                                  .device_share = device_share(analytic, plan, &fullest),
@@ -326,8 +333,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     take_off(estimate, spread_s(analytic, split, shape, each_s, dense_s) * micro_steps);
     add_head(split, each_s, head_s, micro_steps, estimate);
     *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s * shape->chunks * micro_steps;
-    estimate->overhead_s += issue_s * shape->chunks * micro_steps;
-    estimate->step_s += (slower_s + issue_s) * shape->chunks * micro_steps;
+    estimate->overhead_s += issue_s * micro_steps;
+    estimate->step_s += (slower_s * shape->chunks + issue_s) * micro_steps;
     estimate->exposed_s[AXIS_PP] += tied_s;
     estimate->step_s += tied_s;
     estimate->bubble_s = fmax(0, step_s - estimate->step_s);

@@ -56,3 +56,22 @@ StageMessage stage_mean_message(const Analytic *analytic, const TrainPlan *plan)
     }
     return mean;
 }
+
+// The first part takes micro-steps from no other one, the last hands none on.
+static double part_issue_s(const StageSplit *split, int32_t part, const ChunkHost *host) {
+    return (part > 0 ? host->before_s : 0) + (part + 1 < split->parts ? host->after_s : 0);
+}
+
+double stage_issue_s(const StageSplit *split, const PipelineShape *shape, int stage, const ChunkHost *host) {
+    double seconds = 0;
+    for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
+        seconds += part_issue_s(split, pipeline_part(shape, stage, chunk), host);
+    }
+    return seconds;
+}
+
+void stage_add_issue(const StageSplit *split, const ChunkHost *host) {
+    for (int32_t part = 0; part < split->parts; part++) {
+        split->part_s[part] += part_issue_s(split, part, host);
+    }
+}

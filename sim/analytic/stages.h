@@ -71,6 +71,10 @@ typedef struct StageMessage {
 // On average, from a stage to the next one.
 StageMessage stage_mean_message(const Analytic *analytic, const TrainPlan *plan);
 
+// The host's time for the messages of a stage's chunks in a micro-step; the same on top of each part's.
+double stage_issue_s(const StageSplit *split, const PipelineShape *shape, int stage, const ChunkHost *host);
+void stage_add_issue(const StageSplit *split, const ChunkHost *host);
+
 // ---- stage_bytes.c
 
 // Of one stage, whose plan alone it is.

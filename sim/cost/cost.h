@@ -59,8 +59,12 @@ typedef struct CostModel {
 // What a step takes beyond its tasks (step_edges.c).
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan);
 
-// A chunk's pass, its messages with it, both ways where that was timed, else 0.
-double chunk_host_s(const CostModel *model, const TrainPlan *plan);
+// A chunk's pass, with its messages to and from the chunk before it and the one after it, where that was timed, else 0.
+typedef struct ChunkHost {
+    double before_s, after_s;
+} ChunkHost;
+
+ChunkHost cost_chunk_host(const CostModel *model, const TrainPlan *plan);
 
 // Does the host wait for the device in each layer of experts?
 bool cost_host_waits_in_layers(const CostModel *model, const TrainPlan *plan);

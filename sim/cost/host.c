@@ -429,13 +429,15 @@ HostStop task_host_stop(const Target *target, const TrainPlan *plan, const Task 
     return task->once ? HOST_WAITS_FOR_START : HOST_WAITS_FOR_END;
 }
 
-double chunk_host_s(const CostModel *model, const TrainPlan *plan) {
+ChunkHost cost_chunk_host(const CostModel *model, const TrainPlan *plan) {
     const Task taken = {.kind = TASK_RECEIVE, .phase = PHASE_FORWARD}, sent = {.kind = TASK_SEND},
                taken_back = {.kind = TASK_RECEIVE, .phase = PHASE_BACKWARD};
-    return timed_operations(model->target, plan, &sent) > 0
-               ? task_host_s(model->target, plan, &taken) + task_host_s(model->target, plan, &taken_back) +
-                     2 * task_host_s(model->target, plan, &sent)
-               : 0;
+    if (timed_operations(model->target, plan, &sent) == 0) {
+        return (ChunkHost){0};
+    }
+    const double sent_s = task_host_s(model->target, plan, &sent);
+    return (ChunkHost){.before_s = task_host_s(model->target, plan, &taken) + sent_s,
+                       .after_s = task_host_s(model->target, plan, &taken_back) + sent_s};
 }
 
 double task_read_back_s(const Target *target, const TrainPlan *plan, const Task *task) {
