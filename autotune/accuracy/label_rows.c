@@ -81,10 +81,6 @@ static bool exchanged_adapters(const RunRow *row) {
     return row->lora_a2a == 1;
 }
 
-static bool ran_autocast(const RunRow *row, const Target *target) {
-    return target->replicas_autocast && strstr(row->precision, "weights bfloat16") == NULL;
-}
-
 static bool launched_one_by_one(const RunRow *row) {
     return row->launch_blocking == 1;
 }
@@ -167,7 +163,6 @@ static const Label labels[] = {
     // model.py, train_gpt2.py: att.masked_fill(self.bias[:, :, :T, :T] == 0, float('-inf'))
     {.cites = "nanoGPT@", .settings = SETTINGS(SET(fills_masked, true))},
     {.cites = "build-nanogpt@", .settings = SETTINGS(SET(fills_masked, true))},
-    {.holds = ran_autocast, .settings = SETTINGS(SET(runtime.autocasts, true))},
     {.is = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core,

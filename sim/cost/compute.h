@@ -84,8 +84,8 @@ double task_host_s(const Target *target, const TrainPlan *plan, const Task *task
 // Of a module of Megatron-core's, with its Python; 0 = as it is counted (module_host.c).
 double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task);
 
-// What autocast moves beside the operation (autocast.c).
-bool cost_autocasts(const Target *target, const TrainPlan *plan);
+// What autocast moves beside the operation; does it cast weights (autocast.c)?
+bool cost_autocasts_weights(const Target *target, const TrainPlan *plan);
 double autocast_bytes(const Target *target, const TrainPlan *plan, const Task *task);
 
 // Of Python around a module of the model that is sharded whole (hook_host.c).

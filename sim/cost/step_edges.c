@@ -78,7 +78,7 @@ double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const Tr
     const TargetRuntime *runtime = &model->target->runtime;
     // What is estimated for a step of the target stood for casts where they are counted: our own loop of autocast on an
     // H200 has none of it left (tests/accuracy/holdout/gpu.csv).
-    double seconds = cost_autocasts(model->target, plan) ? 0 : runtime->step_fixed_s;
+    double seconds = cost_autocasts_weights(model->target, plan) ? 0 : runtime->step_fixed_s;
     if (runtime->host_s_per_token > 0) {
         seconds += runtime->host_s_per_token * (double)plan->micro_batch * plan->seq * plan->grad_accum;
     }

@@ -133,6 +133,7 @@ static const TargetField fields[] = {
     NEWER(runtime.torch_linears),
     NEWER(runtime.hooks_modules),
     NEWER(runtime.autocasts),
+    NEWER(runtime.autocasts_shards),
     NEWER(runtime.checks_loss),
     NEWER(runtime.fills_results),
     NEWER(runtime.routes_apart),
@@ -175,7 +176,6 @@ static const TargetField fields[] = {
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace
-    WORDS(replicas_autocast),          // of measured runs
     WORDS(expert_flavour),             // of models with experts only
     WORDS(own_dispatch),               // the same
     WORDS(experts_apart),

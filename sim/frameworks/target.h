@@ -50,7 +50,6 @@ typedef struct Target {
     bool root_unit;                       // embedding, final norm and head are one unit, gathered for the whole forward
     bool adapters_cast, adapters_drop, halves_drop;  // to fp32; lora_dropout, hidden_dropout
     DropoutUse attention_dropout;
-    bool replicas_autocast;  // replicated fp32 weights are under autocast: priced in rows of `accuracy`, in no plan yet
     bool fills_masked;       // eager attention masks its scores by masked_fill
     bool frozen_held;        // stage 3: what goes into a recomputed layer without trained weights of its own, and its
                              // gradient, live until backward ends

@@ -23,10 +23,11 @@ typedef struct TargetRuntime {
     double host_pace;          // of the cluster's processor (Node); 0 = that one's
     double module_operations;  // that one counts as in modules of Transformer Engine's layers, host late; 0 = one
     bool hooks_modules;        // stage 3: Python around each module of the model (sim/cost/hook_host.c)
-    bool autocasts;            // replicated fp32 weights under torch.autocast (sim/cost/autocast.c)
-    bool checks_loss;          // of each micro-step, for which the host waits
-    bool torch_linears;        // layers of Megatron-core are its own, not Transformer Engine's
-    bool fills_results;        // deterministic: what is allocated is filled first
+    // Forward is under torch.autocast where nothing is sharded; and where it is (sim/cost/autocast.c)
+    bool autocasts, autocasts_shards;
+    bool checks_loss;    // of each micro-step, for which the host waits
+    bool torch_linears;  // layers of Megatron-core are its own, not Transformer Engine's
+    bool fills_results;  // deterministic: what is allocated is filled first
     // Experts without switches of Megatron-core: the router and the order of tokens are operations of PyTorch (neither
     // moe-router-fusion nor moe-permute-fusion); each expert is an MLP of modules (no moe-grouped-gemm); a gradient is
     // added to its sum by a launch (no-gradient-accumulation-fusion); no loss balances the choice (moe-aux-loss-coeff

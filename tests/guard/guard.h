@@ -26,7 +26,7 @@ typedef struct GuardChange {
     char request[80], path[160], reason[400];
 } GuardChange;
 
-enum { GUARD_MAX_CHANGES = 400 };
+enum { GUARD_MAX_CHANGES = 500 };
 typedef struct GuardChanges {
     GuardChange changes[GUARD_MAX_CHANGES];
     int count;

@@ -14,8 +14,10 @@ static const TargetVersion accelerate_1_14 = {
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(tp_flavour, TP_HF),  // transformers' plan: each projection reduces its own input gradient (P8)
-        SET(recompute_flavour, RECOMPUTE_CHILD),             // wraps norm1, attention, norm2, mlp separately (P2)
-        SET(replicas_autocast, true),                        // accelerator.py prepare_model
+        SET(recompute_flavour, RECOMPUTE_CHILD),  // wraps norm1, attention, norm2, mlp separately (P2)
+        // accelerator.py prepare_model: forward of one GPU and of DDP. FSDP 2, which shows halves, does not come there
+        // (_prepare_fsdp2 of 1.10 to 1.15; 1.6 did)
+        SET(runtime.autocasts, true),
         SET(runtime.strided_rotary, true),                   // apply_rotary_pos_emb of transformers' models
         SET(zigzag, true),                                   // torch context_parallel's head-tail balancer (P3, P7)
         SET(cp_ring, true),                                  // cp_comm_strategy alltoall (P3)
@@ -81,7 +83,7 @@ static const TargetVersion accelerate_1_0 = {
     .evidence = "54 published runs of two stacks",
     .settings = SETTINGS(
         SET(root_kept, true),  // tests/frameworks: fsdp1; what is cast to bf16 before the gather leaves no bf16 shard
-        SET(tp_flavour, TP_AR),
+        SET(tp_flavour, TP_AR), SET(runtime.autocasts_shards, true),  // prepare_model, before FSDP wraps the model
         SET(recompute_flavour, RECOMPUTE_BLOCK),           // gradient_checkpointing: a layer's input is all that stays
         SET(unsharded_optimizers, 0),                      // flat parameters are plain tensors
         SET(frozen_held, true), SET(upcasts_norms, true),  // TRL before 0.25 (sim/step/lower_upcast.c)

@@ -26,6 +26,7 @@ static const TargetVersion automodel_0_7 = {
         SET(losses, 0), SET_TEXT(stages_note, "its pipelines (pp_size) are not modelled"),
         SET(axes_unmodelled, AXES_STAGE),
         SET_TEXT(loss_note, "its FusedLinearCrossEntropy makes logits again in backward, which no form here does"),
+        SET(runtime.autocasts, false),             // its recipe, no Accelerator, calls the model
         SET(adapters_cast, false),                 // its adapters have their layer's dtype (components/_peft/lora.py)
         SET(offloads, 1u << OFFLOAD_PARAMETERS)),  // offload_policy: CPUOffloadPolicy
 };

@@ -107,3 +107,17 @@ Test(cost_models, autocast_casts_around_products_of_replicated_fp32_weights_alon
         cr_expect_eq(autocast_bytes(&bare, &plan, &rows[i].task), 0, "row %zu", i);
     }
 }
+
+// Norms that are of fp32 cast in and out, whatever weights are; products and the stream are halves already.
+Test(cost_models, autocast_casts_around_norms_alone_where_weights_are_halves) {
+    const Target fsdp1 = {.runtime.autocasts = true, .runtime.autocasts_shards = true},
+                 fsdp2 = {.runtime.autocasts = true};
+    const TrainPlan sharded = {.precision = DTYPE_BF16, .fused = FUSED_EAGER, .zero = 3};
+    const Task norm = {.kind = TASK_LAYERNORM, .rows = 8, .cols = 5},
+               rms = {.kind = TASK_RMSNORM, .rows = 8, .cols = 5},
+               product = {.kind = TASK_GEMM, .m = 8, .n = 3, .k = 5, .trans_b = true};
+    cr_expect_eq(autocast_bytes(&fsdp1, &sharded, &norm), 16 * 40);
+    cr_expect_eq(autocast_bytes(&fsdp1, &sharded, &rms), 0);
+    cr_expect_eq(autocast_bytes(&fsdp1, &sharded, &product), 0);
+    cr_expect_eq(autocast_bytes(&fsdp2, &sharded, &norm), 0);
+}
