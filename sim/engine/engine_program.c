@@ -155,12 +155,11 @@ static void shape_add_site(const EventSite *site, bool recorded, bool layered, i
                            LoopShape *shape) {
     see_site(site, recorded && layered, seen, shape);
     if (!layered) {
-        shape->ring_slots = larger(shape->ring_slots, site->micro_steps);
         return;
     }
     shape->margin = larger(shape->margin, abs(site->index.layer_offset));
     if (site->index.layer_scale != 0 && site->slots < layers) {
-        shape->ring_slots = larger(shape->ring_slots, site->slots);
+        shape->ring_iterations = larger(shape->ring_iterations, site->slots);
     }
 }
 
@@ -175,6 +174,65 @@ static void shape_add_task(const EngineProgram *compiled, const EngineTask *task
     }
     for (int32_t k = 0; k < task->record_count; k++) {
         shape_add_site(&compiled->sites[task->first_record + k], true, layered, layers, seen, shape);
+    }
+}
+
+// ---- rings of micro-steps
+
+// Segments of a loop of micro-steps that run the same tasks for the same layers.
+static bool runs_same(const StepProgram *program, int32_t segment, int32_t other) {
+    const Segment *a = &program->segments[segment], *b = &program->segments[other];
+    const bool layers = a[-1].kind == SEGMENT_LAYERS;
+    return b->kind == SEGMENT_TASKS && a->first_task == b->first_task && layers == (b[-1].kind == SEGMENT_LAYERS) &&
+           (!layers || (a[-1].first == b[-1].first && a[-1].count == b[-1].count));
+}
+
+// Iterations of the loop until these tasks have met every slot of a ring that they ever will, at all their places in
+// the body: once they meet none that is new they never do again.
+static int32_t iterations_around(const StepProgram *program, int32_t loop, int32_t first, int32_t slots, bool *met) {
+    const Segment *segments = program->segments;
+    memset(met, 0, (size_t)slots * sizeof *met);
+    for (int32_t i = 0;; i++) {
+        bool any_new = false;
+        for (int32_t s = first; s < segments[loop].end; s++) {
+            if (runs_same(program, first, s)) {
+                bool *slot = &met[slot_modulo(segments[s].micro_offset + i * segments[loop].step, slots)];
+                any_new |= !*slot;
+                *slot = true;
+            }
+        }
+        if (!any_new) {
+            return i;
+        }
+    }
+}
+
+static bool runs_earlier(const StepProgram *program, int32_t loop, int32_t segment) {
+    bool earlier = false;
+    for (int32_t s = loop + 1; s < segment && !earlier; s++) {
+        earlier = runs_same(program, segment, s);
+    }
+    return earlier;
+}
+
+static void find_iterations(const EngineProgram *compiled, int32_t loop, bool *met, LoopShape *shape) {
+    const Segment *segments = compiled->step->segments;
+    for (int32_t s = loop + 1; s < segments[loop].end; s++) {
+        if (segments[s].kind != SEGMENT_TASKS || runs_earlier(compiled->step, loop, s)) {
+            continue;
+        }
+        int32_t known = 0;  // mostly all rings have as many slots
+        for (int32_t t = segments[s].first_task; t < segments[s].first_task + segments[s].task_count; t++) {
+            const EngineTask *task = &compiled->tasks[t];
+            for (int32_t k = 0; k < task->wait_count + task->record_count; k++) {
+                const int32_t slots = compiled->sites[task->first_wait + k].micro_steps;
+                if (slots > 0 && slots != known) {
+                    known = slots;
+                    shape->ring_iterations =
+                        larger(shape->ring_iterations, iterations_around(compiled->step, loop, s, slots, met));
+                }
+            }
+        }
     }
 }
 
@@ -216,8 +274,12 @@ Status engine_compile(const StepProgram *program, const EngineCosts *costs, Aren
     compile_lanes(program, compiled);
     compiled->shapes = ARENA_ARRAY(arena, LoopShape, program->segment_count);
     uint8_t *seen = ARENA_ARRAY(arena, uint8_t, program->event_count);
+    bool *met = ARENA_ARRAY(arena, bool, compiled->slot_count);
     for (int32_t i = 0; i < program->segment_count; i++) {
         compile_shape(compiled, i, seen, &compiled->shapes[i]);
+        if (program->segments[i].kind == SEGMENT_MICRO_STEPS) {
+            find_iterations(compiled, i, met, &compiled->shapes[i]);
+        }
     }
     walk_path_compile(compiled, arena);
     engine_find_needs(compiled, arena);

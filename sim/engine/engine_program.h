@@ -48,8 +48,9 @@ typedef struct LoopShape {
     WalkNeeds needs[2];  // [1] where the micro-step loop around it is in its last iteration, or there is none
     bool last_differs;   // the loop's last iteration needs more or less of the walk than the others
     int32_t margin;      // iterations at either end that may differ: guards and look-ahead
-    int32_t ring_slots;  // largest ring of event slots, of layers or micro-steps, that wraps inside the loop
-    bool uniform;        // iterations between the margins are shifts of each other
+    // Until which slots that wrap inside the loop, of layers or micro-steps, may hold what was recorded before it.
+    int32_t ring_iterations;
+    bool uniform;  // iterations between the margins are shifts of each other
 } LoopShape;
 
 typedef struct PathStep PathStep;  // walk_path.h

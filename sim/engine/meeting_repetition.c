@@ -247,7 +247,7 @@ static int64_t skippable(const Simulation *simulation, const Period *period, int
     const LoopShape *shape = &simulation->program.shapes[run->segment];
     const int64_t gain_ps = host_gain_ps(period, s), slack_ps = period->slack_ps[s];
     if (before->loop_run != now->loop_run || now->iteration - before->iteration != period->iterations ||
-        !shape->uniform || before->iteration < shape->ring_slots || (gain_ps != 0 && slack_ps <= 0)) {
+        !shape->uniform || before->iteration < shape->ring_iterations || (gain_ps != 0 && slack_ps <= 0)) {
         return 0;
     }
     const int64_t left =

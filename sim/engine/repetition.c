@@ -225,7 +225,7 @@ static int32_t skippable(const Simulation *simulation, const Place *place) {
         const Snapshot *newest = newest_of(watch);
         const int32_t iteration = newest->iteration;
         const bool here = newest->loop_run == run->id && watch->lag > 0;
-        if (!here || iteration - watch->lag < first || iteration < shape->ring_slots) {
+        if (!here || iteration - watch->lag < first || iteration + 1 - watch->lag < shape->ring_iterations) {
             return 0;
         }
         lag = watch->lag > lag ? watch->lag : lag;

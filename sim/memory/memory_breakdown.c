@@ -217,7 +217,8 @@ int32_t memory_moments_of(const StepProgram *program, const LiveTrace *who, Aren
     return count;
 }
 
-const CutOptions memory_breakdown_cut_options = {.reach_factor = 4, .base_layers = 5, .max_micro_steps = 1};
+const CutOptions memory_breakdown_cut_options = {
+    .reach_factor = 4, .base_layers = 5, .max_micro_steps = 1, .any_slots = true};
 
 static void hold(MemoryBreakdown *breakdown, double allocator_bytes) {
     breakdown->reserved_bytes += allocator_bytes - breakdown->allocator_bytes;

@@ -165,12 +165,21 @@ static void *arena_copy(Arena *arena, const void *from, size_t bytes) {
     return copy;
 }
 
-static void cut_segments(const Cutter *cutter, int max_micro_steps, StepProgram *program, Arena *arena) {
+// After a steady loop as much is in flight as before it: what follows counts on from the iterations that stay.
+static void cut_micro_steps(const Cutter *cutter, const CutOptions *options, int32_t *left_out, Segment *loop) {
+    const int32_t steady = cut_steady_loop(loop, options);
+    loop->first -= *left_out;
+    *left_out += (loop->count - steady) * loop->step;
+    loop->count = steady < loop->count ? steady : cutter_micro_steps(cutter, loop->count, options->max_micro_steps);
+}
+
+static void cut_segments(const Cutter *cutter, const CutOptions *options, StepProgram *program, Arena *arena) {
+    int32_t left_out = 0;  // micro-steps
     program->segments = arena_copy(arena, program->segments, (size_t)program->segment_count * sizeof(Segment));
     for (int32_t i = 0; i < program->segment_count; i++) {
         Segment *loop = &program->segments[i];
         if (loop->kind == SEGMENT_MICRO_STEPS) {
-            loop->count = cutter_micro_steps(cutter, loop->count, max_micro_steps);
+            cut_micro_steps(cutter, options, &left_out, loop);
         } else if (loop->kind == SEGMENT_LAYERS && loop->count > 0 && cutter->removed > 0) {
             const int32_t last = cutter_map(cutter, loop->first + (loop->count - 1) * loop->step);
             loop->first = cutter_map(cutter, loop->first);
@@ -225,7 +234,7 @@ void program_cut(const StepProgram *program, const CutOptions *options, Arena *a
     cutter_choose(&cutter, options);
     cutter_find_micro_period(&cutter);
     cut->program = *program;
-    cut_segments(&cutter, options->max_micro_steps, &cut->program, arena);
+    cut_segments(&cutter, options, &cut->program, arena);
     if (cutter.removed > 0) {
         cut_slots(&cutter, &cut->program, arena);
         cut_guards(&cutter, &cut->program, arena);

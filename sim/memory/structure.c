@@ -33,14 +33,22 @@ static bool keeps_micro_steps_apart(const StepProgram *program) {
 // Where all micro-steps use the same slots, which one it is and how many more than the cut leaves do not matter.
 static void add_loops(Structure *structure, const StepProgram *program, const CutOptions *options) {
     const bool apart = keeps_micro_steps_apart(program);
+    int32_t left_out = 0;  // micro-steps of steady loops
     for (int32_t i = 0; i < program->segment_count; i++) {
         const Segment *segment = &program->segments[i];
-        const bool alike = segment->kind == SEGMENT_MICRO_STEPS && !apart;
-        const bool cut = alike && segment->count > options->max_micro_steps;
+        int32_t first = segment->first, count = segment->count;
+        if (segment->kind == SEGMENT_MICRO_STEPS && apart) {
+            first -= left_out;
+            count = cut_steady_loop(segment, options);
+            left_out += (segment->count - count) * segment->step;
+        } else if (segment->kind == SEGMENT_MICRO_STEPS) {
+            first = 0;
+            count = count < options->max_micro_steps ? count : options->max_micro_steps;
+        }
         add_word(structure, pair_of((int32_t)segment->kind, segment->end));
         add_word(structure, pair_of(segment->first_task, segment->task_count));
-        add_word(structure, pair_of(alike ? 0 : segment->first, segment->step));
-        add_word(structure, pair_of(cut ? options->max_micro_steps : segment->count, segment->micro_offset));
+        add_word(structure, pair_of(first, segment->step));
+        add_word(structure, pair_of(count, segment->micro_offset));
     }
     for (int32_t i = 0; i < program->task_count; i++) {
         add_word(structure, pair_of(program->tasks[i].layer_guard, program->tasks[i].operand_count));
@@ -92,7 +100,7 @@ Structure structure_of(const StepProgram *program, const CutOptions *options, co
                         (size_t)program->operand_count * PER_OPERAND + (size_t)program->event_ref_count * PER_EVENT;
     Structure structure = {.words = ARENA_UNCLEARED(arena, uint64_t, most)};
     add_word(&structure, pair_of(options->reach_factor, options->base_layers));
-    add_word(&structure, pair_of(options->max_micro_steps, program->layers));
+    add_word(&structure, pair_of(2 * options->max_micro_steps + options->any_slots, program->layers));
     add_word(&structure, pair_of(program->segment_count, program->task_count));
     add_word(&structure, pair_of(program->buffer_count, program->operand_count));
     add_loops(&structure, program, options);

@@ -467,7 +467,8 @@ static void append_loop(Assembly *assembly, LoweredStep *step, const MicroLoop *
                                                                .name = names[loop->kind],
                                                                .count = loop->count,
                                                                .first = loop->first,
-                                                               .step = loop->step});
+                                                               .step = loop->step,
+                                                               .steady = loop->steady});
     for (int32_t w = loop->first_work; w < loop->first_work + loop->work_count; w++) {
         append_work(assembly, step, &step->loops.works[w]);
     }

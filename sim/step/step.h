@@ -180,10 +180,10 @@ typedef struct Segment {
     SegmentKind kind;
     const char *name;                // "forward", "middle micro-steps"
     int32_t first_task, task_count;  // SEGMENT_TASKS
-    int32_t count;                   // loops: iterations, at least 1
-    int32_t first, step;   // value of the loop variable in iteration i: first + i*step (layers: step may be -1)
-    int32_t micro_offset;  // SEGMENT_TASKS: its micro-step is the loop's plus this offset
-    int32_t end;           // index after the last node of this subtree
+    int32_t count, first, step;  // loops: iterations, at least 1; of the i-th: first + i*step (layers: step may be -1)
+    int32_t micro_offset;        // SEGMENT_TASKS: its micro-step is the loop's plus this offset
+    bool steady;                 // SEGMENT_MICRO_STEPS: an iteration does all there is to do for `step` micro-steps
+    int32_t end;                 // index after the last node of this subtree
 } Segment;
 
 // ---------------------------------------------------------------------------------------------- the program

@@ -1,4 +1,6 @@
-// At each position of the order, takes the shortest body that repeats; if none does, the stretch of one micro-step.
+// At each position of the order, takes the body that leaves the fewest actions to list, of equal ones the shortest; if
+// none repeats, the stretch of one micro-step. So all stages of an interleaved pipeline take a group of micro-steps
+// through all chunks per iteration, which the engine needs to skip what repeats, rather than each a few of one chunk.
 // In-flight state is kept in rings of slots indexed by micro-step: where a file's micro-steps come out of order, the
 // ring spans the oldest to the latest of them.
 
@@ -10,6 +12,7 @@ typedef struct Finder {
     const ScheduleAction *actions;
     const MicroKind *kinds;  // of each action, where the micro-step does not determine it; NULL
     int32_t count, micro_steps, round_steps;
+    int32_t in_turn;  // actions of a micro-step, where each kind of work takes micro-steps in ascending order; else 0
     MicroLoops *loops;
 } Finder;
 
@@ -20,6 +23,10 @@ MicroKind micro_kind(int32_t micro_step, int32_t round_steps) {
            : at == 0               ? adds ? MICRO_ADD_FIRST : MICRO_FIRST
            : at == round_steps - 1 ? adds ? MICRO_ADD_LAST : MICRO_LAST
                                    : MICRO_MIDDLE;
+}
+
+static int32_t larger(int32_t a, int32_t b) {
+    return a > b ? a : b;
 }
 
 static MicroKind kind_of(const Finder *finder, int32_t at) {
@@ -48,6 +55,19 @@ static int32_t repeats(const Finder *finder, int32_t from, int32_t length) {
     return (at - from) / length;
 }
 
+// The body to repeat from here on; 0: none does. A longer body within what one repeats through would be several of it.
+static int32_t body_at(const Finder *finder, int32_t from, int32_t longest) {
+    int32_t best = 0, saved = 0;
+    for (int32_t length = 1; length <= longest; length = larger(length, saved) + 1) {
+        const int32_t more = (repeats(finder, from, length) - 1) * length;
+        if (more > saved) {
+            best = length;
+            saved = more;
+        }
+    }
+    return best;
+}
+
 // Number of actions from here on that belong to one micro-step.
 static int32_t stretch(const Finder *finder, int32_t from) {
     int32_t at = from + 1;
@@ -60,10 +80,12 @@ static int32_t stretch(const Finder *finder, int32_t from) {
 static void add_loop(const Finder *finder, int32_t from, int32_t length, int32_t count) {
     MicroLoops *loops = finder->loops;
     const int32_t base = finder->actions[from].micro_step;
+    const int32_t step = count > 1 ? step_of(finder, from, length) : 1;
     loops->loops[loops->count++] = (MicroLoop){.kind = kind_of(finder, from),
                                                .first = base,
                                                .count = count,
-                                               .step = count > 1 ? step_of(finder, from, length) : 1,
+                                               .step = step,
+                                               .steady = length == step * finder->in_turn,
                                                .first_work = loops->work_count,
                                                .work_count = length};
     for (int32_t i = from; i < from + length; i++) {
@@ -179,15 +201,13 @@ MicroLoops micro_loops_find(const Schedule *schedule, const ScheduleShape *shape
                      .count = count,
                      .micro_steps = shape->micro_steps,
                      .round_steps = shape->micro_steps / schedule_rounds(shape),
+                     .in_turn = schedule->written ? 0 : schedule_works(schedule) * shape->chunks,
                      .loops = &loops};
     finder.kinds = schedule->written ? kinds_in_turn(&finder, shape->chunks, arena) : NULL;
     for (int32_t at = 0; at < count;) {
-        int32_t length = 1;
-        while (length <= longest && repeats(&finder, at, length) < 2) {
-            length++;
-        }
-        const int32_t times = length <= longest ? repeats(&finder, at, length) : 1;
-        length = times > 1 ? length : stretch(&finder, at);
+        const int32_t body = body_at(&finder, at, longest);
+        const int32_t length = body > 0 ? body : stretch(&finder, at);
+        const int32_t times = body > 0 ? repeats(&finder, at, length) : 1;
         add_loop(&finder, at, length, times);
         at += length * times;
     }

@@ -40,6 +40,7 @@ typedef struct MicroWork {
 typedef struct MicroLoop {
     MicroKind kind;              // of the first position with micro_offset 0
     int32_t first, count, step;  // micro-steps of that position: first, first + step, ...
+    bool steady;  // an iteration does each kind of work of each chunk for `step` micro-steps: as much stays in flight
     int32_t first_work, work_count;
 } MicroLoop;
 

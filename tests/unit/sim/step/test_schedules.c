@@ -176,6 +176,48 @@ Test(schedules, accumulation_is_the_first_the_middle_and_the_last_micro_steps) {
     arena_free(&arena);
 }
 
+// Also those whose pairs of forward and backward change chunks at the same time, so that a shorter loop would do.
+Test(schedules, the_groups_of_an_interleaved_pipeline_are_one_steady_loop_of_every_stage) {
+    for (int32_t stage = 0; stage < 4; stage++) {
+        Arena arena = {0};
+        int32_t steady = 0;
+        const ScheduleShape shape = {.stage = stage, .stages = 4, .chunks = 5, .micro_steps = 128};
+        const MicroLoops loops = micro_loops_find(&schedule_interleaved, &shape, &arena);
+        for (int32_t l = 0; l < loops.count; l++) {
+            const MicroLoop *loop = &loops.loops[l];
+            steady += loop->steady;
+            cr_expect(!loop->steady || (loop->step == 4 && loop->count >= 128 / 4 - 4),
+                      "stage %d: %d times %d micro-steps", stage, loop->count, loop->step);
+        }
+        cr_expect_eq(steady, 1, "stage %d", stage);
+        arena_free(&arena);
+    }
+}
+
+// What is in flight, of each kind of work of each chunk, is shifted by a steady loop and otherwise stays.
+static void check_steady(const Schedule *schedule, const ScheduleShape *shape, Arena *arena) {
+    const MicroLoops loops = micro_loops_find(schedule, shape, arena);
+    for (int32_t l = 0; l < loops.count; l++) {
+        const MicroLoop *loop = &loops.loops[l];
+        int32_t done[8][WORK_COUNT] = {{0}};
+        for (int32_t w = loop->first_work; w < loop->first_work + loop->work_count; w++) {
+            done[loops.works[w].chunk][loops.works[w].work]++;
+        }
+        bool all = true;
+        for (int32_t i = 0; i < shape->chunks * schedule_works(schedule); i++) {
+            all &= done[i / schedule_works(schedule)][i % schedule_works(schedule)] == loop->step;
+        }
+        cr_expect_eq(loop->steady, all, "%s, stage %d of %d: loop %d", schedule->name, shape->stage, shape->stages, l);
+    }
+}
+
+Test(schedules, an_iteration_of_a_steady_loop_is_every_work_of_as_many_micro_steps_as_it_goes_on) {
+    for (int i = 0; i < schedule_count; i++) {
+        each_shape(schedules[i], i == 0 ? 1 : 6, check_steady);
+    }
+    each_group(check_steady);
+}
+
 Test(schedules, the_steady_state_is_one_loop_however_many_micro_steps_there_are) {
     for (int32_t stage = 0; stage < 4; stage++) {
         Arena arena = {0};
