@@ -114,6 +114,8 @@ static const TargetField fields[] = {
     NEWER(loss_remakes_logits),
     NEWER(loss_regathers),
     NEWER(cp_keeps_gathered),
+    NEWER(cp_gathers_first),
+    NEWER(cp_compiled_waits),
     NEWER(repeats_keys),
     NEWER(shares_keys),
     NEWER(own_graphs),

@@ -31,6 +31,8 @@ typedef struct Target {
     bool cp_half_gradients;      // with ring: dKV travels in the compute dtype, not in fp32
     bool cp_scatters;            // with all-gather: one reduce-scatter returns dKV, else it travels the ring
     bool cp_keeps_gathered;      // with all-gather: gathered keys and values are kept, backward gathers none
+    bool cp_gathers_first;       // with all-gather: no block starts before all keys and values are there
+    bool cp_compiled_waits;      // compiled, no kernel runs beside a transfer of cp
     bool repeats_keys;           // keys and values have a copy for every query head before attention, and before cp
     bool shares_keys;            // so do ranks of tp beyond the key-value heads, of what products made of all
     int cp_block;                // with cp the sequence is a multiple of this many tokens a rank; 0 = any

@@ -183,6 +183,22 @@ static void set_block(const Lowering *lowering, Op *block, const RingBuffers *ri
     block->operands[AT_ATTENTION_K].access = block->operands[AT_ATTENTION_V].access = ACCESS_READ;
 }
 
+// Whether kernels wait for a transfer where it is issued, not where its result is read.
+static bool waits_in_place(const Lowering *lowering) {
+    const Target *target = lowering->target;
+    return (target->cp_compiled_waits && lowering->plan->fused == FUSED_COMPILED) ||
+           (target->cp_gathers_first && !rotates(lowering));
+}
+
+// The block after it then reads what arrives. Without a next hop nothing does.
+static void await_next_kv(const Lowering *lowering, Op *block, const RingBuffers *ring, int hop) {
+    if (!waits_in_place(lowering) || hop + 1 == lowering->cp || (hop > 0 && !rotates(lowering))) {
+        return;
+    }
+    const int32_t arriving = rotates(lowering) ? ring->hop[(hop + 1) % 2] : ring->gathered;
+    op_operand(block, op_whole(lowering, arriving), ACCESS_READ);
+}
+
 static void ring_forward(Lowering *lowering, OpList *out, const Op *attention) {
     RingBuffers ring = ring_buffers(lowering);
     pack_kv(lowering, out, attention, &ring);
@@ -193,6 +209,7 @@ static void ring_forward(Lowering *lowering, OpList *out, const Op *attention) {
         set_block(lowering, &block, &ring, hop);
         block.operands[AT_ATTENTION_O].access = block.operands[AT_ATTENTION_LSE].access =
             hop == 0 ? ACCESS_WRITE : ACCESS_UPDATE;
+        await_next_kv(lowering, &block, &ring, hop);
         op_list_append(lowering->arena, out, &block);
     }
 }
@@ -226,7 +243,10 @@ static void scattered_backward(Lowering *lowering, OpList *out, const Op *attent
             append_next_kv(lowering, out, &ring, hop, PHASE_BACKWARD);
         }
         ring_select(lowering, &ring, hop);
-        const Op block = backward_block(lowering, attention, &ring, hop, part_of_owner(lowering, all, hop));
+        Op block = backward_block(lowering, attention, &ring, hop, part_of_owner(lowering, all, hop));
+        if (!lowering->target->cp_keeps_gathered) {
+            await_next_kv(lowering, &block, &ring, hop);
+        }
         op_list_append(lowering->arena, out, &block);
     }
     Op reduce =
@@ -246,8 +266,11 @@ static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) 
     for (int hop = 0; hop < lowering->cp; hop++) {
         append_next_kv(lowering, out, &ring, hop, PHASE_BACKWARD);
         ring_select(lowering, &ring, hop);
-        const Op block =
-            backward_block(lowering, attention, &ring, hop, op_whole(lowering, hop == 0 ? travel[0] : share));
+        Op block = backward_block(lowering, attention, &ring, hop, op_whole(lowering, hop == 0 ? travel[0] : share));
+        await_next_kv(lowering, &block, &ring, hop);
+        if (hop > 0 && waits_in_place(lowering)) {
+            op_operand(&block, op_whole(lowering, travel[hop % 2]), ACCESS_READ);
+        }
         op_list_append(lowering->arena, out, &block);
         if (hop > 0) {
             Op sum = copy_op(lowering, TASK_ACCUMULATE, "add dkv", PHASE_BACKWARD, kv_width(lowering), 0);

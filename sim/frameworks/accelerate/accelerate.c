@@ -22,6 +22,7 @@ static const TargetVersion accelerate_1_14 = {
         SET(zigzag, true),                                   // torch context_parallel's head-tail balancer (P3, P7)
         SET(cp_ring, true),                                  // cp_comm_strategy alltoall (P3)
         SET(cp_allgather, true),                             // the default strategy (P3)
+        SET(cp_compiled_waits, true),                        // _templated_ring_attention, traced: each wait in place
         SET(deferred_reduce, true),                          // accumulate() -> no_sync: last micro-step only (P2)
         SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH) |      // GradientAccumulationPlugin(sync_each_batch=True),
                             GRAD_SYNC_BIT(GRAD_SYNC_LAST)),  // accelerator.py accumulate()

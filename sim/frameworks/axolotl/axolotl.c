@@ -25,7 +25,8 @@ static const TargetVersion axolotl_0_18 = {
         SET(tiles_mlp, true),    // tiled_mlp, tiled_mlp_num_shards (monkeypatch/tiled_mlp), with DeepSpeed's package
         SET(zigzag, false),      // ring-flash-attn splits contiguously: batch_ring, varlen_llama3 (P5)
         SET(cp_scatters, true),  // llama3_flash_attn_varlen.py of ring-flash-attention: reduce_scatter_tensor
-        SET(always_reshards, true),  // its setup_fsdp_envs hands on only true, and accelerate's default is true
+        SET(cp_compiled_waits, false),  // its own ring, which is not traced
+        SET(always_reshards, true),     // its setup_fsdp_envs hands on only true, and accelerate's default is true
         SET(runtime.relative_uncertainty, 0.12)),  // estimated: accelerate's, and no run of its own to compare with
 };
 

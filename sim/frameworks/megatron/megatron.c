@@ -129,6 +129,7 @@ static const TargetVersion megatron_core = {
                                    RECOMPUTE_EXPERT_ACTIVATION | RECOMPUTE_LATENT_UP | RECOMPUTE_EXPERTS),
         SET(cp_ring, true), SET(cp_allgather, true),
         SET(cp_scatters, true),         // _attn_cp_kv_allgather_bwd_reduce_scatter of Transformer Engine
+        SET(cp_gathers_first, true),    // its AttnFuncWithCPAndKVAllGather, on the compute stream
         SET(cp_half_gradients, true),   // Transformer Engine context_parallel.py: p2p buffers of kv.dtype
         SET(reduces_often_bf16, true),  // NeMo's bf16_mixed (grad_reduce_in_fp32=False), --grad-reduce-in-bf16 of
                                         // Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh

@@ -23,8 +23,11 @@ static const TargetVersion torchtitan_0_2 = {
                                   // reduces and reshards at its end (_post_backward of the same)
         SET(cp_allgather, true),  // 0.2.2 reads context_parallel_rotate_method in validation only
                                   // (tests/frameworks)
-        SET(reduce_dtype_bf16, DTYPE_FP32), SET(reduces_fp32_only, true),  // mixed_precision_reduce allows float32
-                                                                           // only (P2)
+        // A traced functional collective is followed by its wait_tensor (_functional_collectives.py,
+        // _maybe_wrap_tensor), which Inductor leaves there (config.py, reorder_for_compute_comm_overlap False)
+        SET(cp_compiled_waits, true), SET(reduce_dtype_bf16, DTYPE_FP32),
+        SET(reduces_fp32_only, true),   // mixed_precision_reduce allows float32
+                                        // only (P2)
         SET(replicas_each_step, true),  // never calls set_requires_gradient_sync (P2; tests/frameworks:
                                         // replicate2_shard2_accumulate)
         SET_TEXT(grad_sync_note, "its trainer reduces on every micro-step and has no switch for it"),
@@ -110,6 +113,7 @@ static const TargetVersion torchtitan_head = {
                              FP8_BIT(FP8_NVFP4)),
         SET(seq_by_tp, false),               // counts tokens of a micro-batch instead (trainer.py)
         SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (P4)
+        SET(cp_gathers_first, true),         // at which all keys and values are gathered
         SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (P4)
         // Its loss runs on an eighth of the tokens at a time (ChunkedLossWrapper, which our file of it sets): no fp32
         // plane of all logits lives (P4).
