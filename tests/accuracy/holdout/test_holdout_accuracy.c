@@ -46,9 +46,9 @@ static void check_apart(const RunFile *held, const RunFile *developed) {
 }
 
 Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_on) {
-    const char *const fresh[] = {FOLDER "fresh.csv",  FOLDER "fresh2.csv", FOLDER "fresh3.csv",
-                                 FOLDER "fresh4.csv", FOLDER "fresh5.csv", FOLDER "fresh6.csv",
-                                 FOLDER "fresh7.csv", FOLDER "fresh8.csv", FOLDER "fresh9.csv"};
+    const char *const fresh[] = {FOLDER "fresh.csv",  FOLDER "fresh2.csv", FOLDER "fresh3.csv", FOLDER "fresh4.csv",
+                                 FOLDER "fresh5.csv", FOLDER "fresh6.csv", FOLDER "fresh7.csv", FOLDER "fresh8.csv",
+                                 FOLDER "fresh9.csv", FOLDER "fresh10.csv"};
     RunFile developed, held;
     Error error = {0};
     cr_assert_eq(run_file_read(DEVELOPED "runs.csv", &arena, &developed, &error), STATUS_OK, "%s", error.message);
@@ -291,4 +291,10 @@ Test(fresh_runs, fourteen_sources_of_experts_stay_near_their_second_score) {
     cr_expect_eq(of.oom.called_feasible, of.oom.feasible_rows);
     cr_expect_eq(of.oom.n, 2);
     cr_expect_geq(of.oom.called_infeasible, 1, "%d", of.oom.called_infeasible);
+}
+
+// 49 of 65 rows of MLPerf 6.0, of LoRA on MI325X and of recipes of experts measured again: 6.5 and 20.3 % when first
+// predicted, where one MFU errs by 31.7 and 62.4.
+Test(fresh_runs, mlperf_6_and_recipes_measured_again_stay_near_their_first_score) {
+    check_fresh(FOLDER "fresh10.csv", (Stated){65, 49, 49, .median = 0.075, .p90 = 0.215});
 }
