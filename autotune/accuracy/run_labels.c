@@ -234,8 +234,15 @@ bool row_attends_in_fp8(const RunRow *row) {
                 : is_recipe_graph(row) && !(is_deepseek(row) && strstr(row->cluster, "gb200"));
 }
 
+static bool has_submitted_fp8_head(const RunRow *row) {
+    return row_cites(row, "training_results_v6.0") && row_cites(row, "deepseekv3_671b") &&
+           strncmp(row->cluster, "gb300", 5) == 0;
+}
+
+// So do MLPerf 6.0's submissions of DeepSeek-V3 on GB300 (FP8_OUTPUT_PROJ of their configuration files).
 bool row_has_fp8_head(const RunRow *row) {
-    return is_whole_graph(row) && (is_deepseek(row) || strncasecmp(row->model, "gpt-oss", strlen("gpt-oss")) == 0);
+    return has_submitted_fp8_head(row) ||
+           (is_whole_graph(row) && (is_deepseek(row) || strncasecmp(row->model, "gpt-oss", strlen("gpt-oss")) == 0));
 }
 
 // CUDA graphs of whole micro-steps, of layers, or of their parts in Megatron-core's words or the plan's, joined by +.

@@ -89,9 +89,10 @@ static const char *check_cp(const Target *target, const ModelSpec *model, const 
 
 static const char *check_sp(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int sp = plan->mesh.size[AXIS_SP], tp = plan->mesh.size[AXIS_TP], cp = plan->mesh.size[AXIS_CP];
-    REFUSE_IF(arena, model->sinks || (model->latent.kv_rank > 0 && !target->own_kernels),
+    const bool sinks = model->sinks && target->fp8_flavour != FP8_TRANSFORMER_ENGINE;  // its cuDNN has them in a2a
+    REFUSE_IF(arena, sinks || (model->latent.kv_rank > 0 && !target->own_kernels),
               "sp=%d of %s (%s) is not predicted yet: use sp=1", sp,
-              model->sinks ? "attention with sinks" : "latent attention", model->name);
+              sinks ? "attention with sinks" : "latent attention", model->name);
     REFUSE_IF(arena, plan->precision == DTYPE_FP8 && target->fp8_flavour != FP8_TRANSFORMER_ENGINE,
               "sp=%d in fp8 of %s is not predicted yet: use precision bf16, or sp=1", sp, target->name);
     const int64_t heads = gcd(model->heads, model->kv_heads);

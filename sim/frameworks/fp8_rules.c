@@ -31,9 +31,8 @@ static const char *refuse_parameters(const Target *target, const ModelSpec *mode
               target->name);
     REFUSE_IF(arena, plan->bf16_master,
               "fp8_parameters=on keeps no weights in bf16 to be masters: use master weights fp32");
-    const bool apart = plan->fp8_recipe == FP8_MX && plan->mesh.size[AXIS_EP] > 1;
-    REFUSE_IF(arena, model->experts.count > 0 && !apart,
-              "fp8_parameters=on of layers of experts, which %s has, is predicted with fp8_recipe %s and ep alone: use "
+    REFUSE_IF(arena, model->experts.count > 0 && plan->fp8_recipe != FP8_MX,
+              "fp8_parameters=on of layers of experts, which %s has, is predicted with fp8_recipe %s alone: use "
               "fp8_parameters off",
               model->name, fp8_recipe_names[FP8_MX]);
     REFUSE_IF(arena, plan->offload == OFFLOAD_OPTIMIZER && plan->fp8_recipe != FP8_DELAYED,

@@ -6,7 +6,7 @@
 // no factor of cosines, which YaRN has (gpt_oss). Where ranks share a key-value head, get_query_key_value_tensors
 // returns before it takes a rank's own queries out of the group's (d98e8a64d, if not split_qkv).
 static const char *refuse_qkv(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
-    const bool turns = model->position == POSITION_ROTARY && model->latent.kv_rank == 0 && !model->experts.bias;
+    const bool turns = model->position == POSITION_ROTARY && model->latent.kv_rank == 0 && model->yarn.factor == 0;
     REFUSE_IF(arena, plan->pack > 0 || model->qk_norm != QK_NORM_NONE || !turns,
               "fused_single_qkv_rope requested but not available/supported for the config: it takes no packed "
               "sequences, norms of queries and keys, latents or YaRN: use qkv_rope off");

@@ -364,3 +364,23 @@ Test(run_labels, recipes_of_aws_dispatchers_fuse_neither_router_nor_positions) {
     cr_expect(row_fuses_no_choice(&of_dispatchers));
     cr_expect_not(row_fuses_no_choice(&other));
 }
+
+#define MLPERF_6 "Richardyu114/training_results_v6.0@eabf23a07:NVIDIA/results/"
+
+// Of the submitters' configuration files: FP8_OUTPUT_PROJ, and FUSED_QKV_ROPE beside position_embedding_type rope.
+Test(run_labels, submissions_of_mlperf_6_have_the_head_and_positions_of_their_files) {
+    static const char deepseek[] = MLPERF_6 "theia_ngpu256_ngc26.04_nemo/deepseekv3_671b",
+                      llama[] = MLPERF_6 "theia_ngpu72_ngc26.04_nemo/llama31_8b";
+    cr_expect(row_has_fp8_head(&(RunRow){.source_locator = deepseek, .cluster = "gb300-nvl72"}));
+    cr_expect_not(row_has_fp8_head(&(RunRow){.source_locator = deepseek, .cluster = "gb200-nvl72"}));
+    cr_expect_not(row_has_fp8_head(&(RunRow){.source_locator = llama, .cluster = "gb300-nvl72"}));
+    static const char row[] =
+        "id,model,params_b,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,mlp,experts,topk,moe_ffn,attention_type,"
+        "cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,zero,attention,qkv_rope\n"
+        "a,gpt-oss-20b,,24,2880,64,8,64,2880,128256,swiglu,32,4,2880,gqa+sliding128/2,gb300-nvl72,megatron,1,16,1,1,"
+        "8192,1,1,cudnn,%s\n";
+    const RunCase turned = text_case(&arena, arena_format(&arena, row, "1"));
+    cr_expect_null(turned.skipped, "%s", turned.skipped);
+    cr_expect_eq(turned.request.model.yarn.factor, 0);
+    cr_expect(text_case(&arena, arena_format(&arena, row, "")).request.model.yarn.factor > 0);
+}
