@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "sim/frameworks/import_python.h"
+
 // str(2) is 2; of another call, its name.
 static const ConfigNode *word_of(const PythonReader *python, const ConfigNode *value) {
     const ConfigNode *class = config_child(value, "_target_"), *unnamed = config_child(value, "_args_");
@@ -23,7 +25,7 @@ static Status put_environment(PythonReader *python, ConfigNode *root, const Conf
     static const char *const launchers[] = {"ACCELERATE_", "FSDP_"};
     for (size_t i = 0; name && i < sizeof launchers / sizeof launchers[0]; i++) {
         if (strncmp(name, launchers[i], strlen(launchers[i])) == 0) {
-            return python_put(python, root, arena_format(python->source->arena, "environ.%s", name),
+            return python_put(python, root, arena_format(python->source->arena, ENVIRON ".%s", name),
                               word_of(python, value), line);
         }
     }
@@ -37,6 +39,46 @@ static Status put_variables(PythonReader *python, ConfigNode *root, const Config
     return STATUS_OK;
 }
 
+// The end of the function's body that begins here: the first line that is indented no further.
+static const char *behind_body(const char *at) {
+    do {
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    } while (*at && strchr(" \t\r\n#)", *at));
+    return at;
+}
+
+// The dict that a function of the file returns, where that is all it returns: "def NAME" is at a line's begin. NULL.
+static ConfigNode *returned_dict(const PythonReader *python, const char *name) {
+    static const char word[] = "\n    return {";
+    const char *text = python->source->text;
+    const char *mark = arena_format(python->source->arena, "\ndef %s(", name), *at = strstr(text, mark);
+    if (!at || strstr(at + 1, mark)) {
+        return NULL;
+    }
+    const char *end = behind_body(at + 1), *given = strstr(at, word), *first = strstr(at, "return ");
+    if (!given || given > end || first < given) {
+        return NULL;
+    }
+    PythonReader ahead = *python;
+    ahead.naming = true;  // its own names stay
+    ConfigNode *map = NULL;
+    return python_read_from(&ahead, given + strlen(word) - 1, &map) == STATUS_OK ? map : NULL;
+}
+
+// What a dict or f() sets; of others that something is set, which nobody reads.
+static Status put_joined(PythonReader *python, ConfigNode *root, const ConfigNode *map, int line) {
+    const ConfigNode *class = map->kind == NODE_MAP ? config_child(map, "_target_") : NULL;
+    const bool is_dict = map->kind == NODE_MAP && (!class || strcmp(class->text, "dict") == 0);
+    const ConfigNode *given = class && !is_dict ? returned_dict(python, class->text) : map;
+    if (is_dict || (given && given != map)) {
+        return put_variables(python, root, given);
+    }
+    Arena *arena = python->source->arena;
+    const char *said = class ? arena_format(arena, "%s(...)", class->text) : python_item_text(map);
+    return python_put(python, root, ENVIRON "." ENVIRON_UNREAD, config_scalar(arena, NULL, said, line), line);
+}
+
 // Of update({"NAME": "value"}, **more, NAME="value") and setdefault("NAME", "value").
 static Status put_call(PythonReader *python, ConfigNode *root, bool defaults) {
     ConfigNode *call = NULL;
@@ -48,7 +90,7 @@ static Status put_call(PythonReader *python, ConfigNode *root, bool defaults) {
         for (const ConfigNode *item = first; item; item = item->next) {
             const bool more = strncmp(python_item_text(item), "**", 2) == 0;
             const ConfigNode *map = more ? python_value_of(python, from, item->text + 2) : item;
-            TRY(map && map->kind == NODE_MAP ? put_variables(python, root, map) : STATUS_OK);
+            TRY(put_joined(python, root, map ? map : item, line));
         }
         return put_variables(python, root, call);
     }
@@ -83,9 +125,7 @@ Status python_take_environment(PythonReader *python, ConfigNode *root, bool *tak
             ConfigNode *value = NULL;
             const int line = python->line;
             TRY(python_read_from(python, at ? at : joined, &value));
-            return at                        ? put_environment(python, root, value, key, line)
-                   : value->kind == NODE_MAP ? put_variables(python, root, value)
-                                             : STATUS_OK;
+            return at ? put_environment(python, root, value, key, line) : put_joined(python, root, value, line);
         }
     }
     *taken = false;

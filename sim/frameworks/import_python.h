@@ -4,6 +4,10 @@
 
 #include "sim/frameworks/import.h"
 
+// Where variables of the environment are that a script sets, and what it joins that is known when it runs.
+#define ENVIRON "environ"
+#define ENVIRON_UNREAD "joined"
+
 const char *python_class(const ConfigNode *node);                          // that it calls; NULL: it is no call
 bool python_is_made_by(const ConfigNode *node, const char *name);          // whose class begins so, behind its module
 const char *python_written(const Import *import, const ConfigNode *node);  // name(...) for a call

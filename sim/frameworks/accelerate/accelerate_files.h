@@ -30,8 +30,7 @@ void parallelism_config_write(const ConfigJob *job, FILE *out);  // its object o
 
 // ---- a script: its environment, and the objects that it makes
 
-// Variables of accelerate launch that it sets itself: their map, and the one that asks for FSDP.
-#define ENVIRON "environ"
+// The variable of accelerate launch that asks for FSDP.
 #define BY_FSDP "ACCELERATE_USE_FSDP"
 
 typedef struct MeshKey {

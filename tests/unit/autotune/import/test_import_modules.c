@@ -228,6 +228,8 @@ Test(import_modules, sharding_that_the_script_asks_for_by_the_environment_is_tha
 Test(import_modules, variables_that_are_joined_to_the_environment_are_those_of_their_dict) {
     static const char *const cases[] = {"os.environ |= {\"ACCELERATE_USE_FSDP\": \"true\"}\n",
                                         "env = {\"ACCELERATE_USE_FSDP\": \"true\"}\nos.environ |= env\n",
+                                        "\ndef f(x):\n    return {\"ACCELERATE_USE_FSDP\": \"true\"}\n\n"
+                                        "os.environ |= f(1)\n",
                                         "env = dict(ACCELERATE_USE_FSDP=\"true\")\nos.environ.update(env)\n",
                                         "env = {\"ACCELERATE_USE_FSDP\": \"true\"}\nenviron.update(**env)\n"};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -235,6 +237,18 @@ Test(import_modules, variables_that_are_joined_to_the_environment_are_those_of_t
         const char *text = arena_format(&arena, "%sargs = TrainingArguments(\"out\")\n", cases[i]);
         const Import import = read_in(text, SYNTAX_PYTHON, 8, &arena);
         cr_expect_eq(import.said.size[AXIS_DP_SHARD], 8, "%s", text);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, variables_that_only_the_running_script_knows_are_named) {
+    static const char *const cases[] = {"os.environ |= f()", "os.environ.update(args.environment)",
+                                        "def f():\n    if x:\n        return y\n    return {}\nos.environ.update(f())"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const char *text = arena_format(&arena, "import os\n%s\nargs = TrainingArguments(\"out\")\n", cases[i]);
+        const Import import = read_in(text, SYNTAX_PYTHON, 8, &arena);
+        cr_expect(finds(&import, FINDING_UNMODELLED, "when the script runs"), "%s", text);
         arena_free(&arena);
     }
 }
