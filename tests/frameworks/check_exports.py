@@ -653,8 +653,8 @@ def check(told, mesh, options):
     if adapter:
         rank = int(options[options.index("--lora-rank") + 1]) if "--lora-rank" in options else 16
         targets = ["q_proj", "v_proj"] if "query-value" in options else "all-linear"
-        asked = {"rank": rank, "alpha": 2 * rank, "targets": targets, "bits": 4 if "qlora" in options else 16}
-        assert adapter == asked, f"{adapter} is not {asked}"
+        beside = {"rank": rank, "alpha": 2 * rank, "targets": targets, "bits": 4 if "qlora" in options else 16}
+        assert adapter == beside, f"{adapter} is not {beside}"
     if "fp8" in told:
         recipe = options[options.index("--fp8-recipe") + 1] if "--fp8-recipe" in options else None
         seen = told["fp8"] and [FP8_NAMES.get(told["fp8"][0], told["fp8"][0]), told["fp8"][1]]
