@@ -343,7 +343,9 @@ void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
                          : row->unreadable    ? row->unreadable
                          : row_is_paddle(row) ? "PaddlePaddle is not in this version"
                          : row_is_hybrid(row) ? "layers of state-space models are not predicted yet"
-                                              : NULL;
+                         : row_updates_by_muon(row)
+                             ? "Muon beside hashes of all weights, or without its layout of matrices"
+                             : NULL;
     reason = reason ? reason : run_target_find(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "autotune/accuracy/run_case.h"
-#include "autotune/accuracy/run_tests.h"
 
 static bool pure_bf16(const RunCase *run) {
     return strstr(run->row->precision, "weights bfloat16") != NULL &&
@@ -36,10 +35,6 @@ static bool no_sequence_parallel(const RunCase *run) {
     return has_tp(run) && run->row->sp != 1 && target_tp_flavour(run->request.target, &run->plan) == TP_SP;
 }
 
-static bool muon(const RunCase *run) {
-    return row_updates_by_muon(run->row) && run->plan.optimizer != OPTIMIZER_MUON;
-}
-
 static const RunLoss losses[] = {
     {"precision", "parameters and optimizer state are bf16; the target keeps fp32 masters", pure_bf16},
     {"precision", "gradients are reduced in fp32; the target reduces in bf16", reduces_in_fp32},
@@ -47,7 +42,6 @@ static const RunLoss losses[] = {
     {"sp", "tensor parallelism with sequence parallelism; the target runs it without", sequence_parallel},
     {"sp", "tensor parallelism without sequence parallelism, or unknown; the target runs it with",
      no_sequence_parallel},
-    {"optimizer", "Muon; the target runs it with its own", muon},
     {"seq_len", "step time and tokens/s say sequences of another length: those are taken", other_sequence},
 };
 

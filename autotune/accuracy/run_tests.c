@@ -171,7 +171,9 @@ bool row_sets_workspaces(const RunRow *row) {
     return row_workspace_bytes(row) > 0;
 }
 
-// --optimizer: muon, or dist_muon.
+// --optimizer: muon, where the host hashes all weights in each step
+// (--check-weight-hash-across-dp-replicas-interval: 1), or one rank holds the states of the whole
+// embedding (--no-use-layer-wise-param-layout).
 bool row_updates_by_muon(const RunRow *row) {
     return row_is_of_core(row) && row_cites(row, "_muon");
 }

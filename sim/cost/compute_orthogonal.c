@@ -1,7 +1,11 @@
 // Muon's update of a layer: five steps of Newton and Schulz on each matrix, in bf16 (Jordan et al. 2024,
 // zeropower_via_newtonschulz5). With the shorter side m and the longer n a step is three products, X X' (m n m), A A
 // (m m m) and B X (m m n), and sums of what they give: 14 bytes an entry of A, 10 of X; before them X is divided by its
-// norm, 6 bytes an entry. Not modelled: products that use that A is symmetric.
+// norm, 6 bytes an entry. Of several ranks each takes whole matrices, dealt out by their time (_ns_compute_cost of
+// Megatron-core's layer_wise_optimizer.py): its part of all layers', but no less than the largest matrix. Not modelled:
+// products that use that A is symmetric, or add what is summed themselves; matrices dealt out bucket by bucket.
+
+#include <math.h>
 
 #include "sim/cost/compute.h"
 
@@ -10,6 +14,11 @@ enum { STEPS = 5, BYTES_OF_A = 14, BYTES_OF_X = 10, BYTES_OF_NORM = 6, KERNELS_O
 static void add(KernelTime *sum, KernelTime part) {
     sum->seconds += part.seconds;
     sum->memory_s += part.memory_s;
+}
+
+static void scale(KernelTime *time, double factor) {
+    time->seconds *= factor;
+    time->memory_s *= factor;
 }
 
 static KernelTime matrix_time(const Accelerator *accelerator, int64_t rows, int64_t cols) {
@@ -33,15 +42,18 @@ static KernelTime matrix_time(const Accelerator *accelerator, int64_t rows, int6
 KernelTime orthogonal_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const Unit *unit = &program->units[task->unit];
     KernelTime time = {.seconds = 0};
+    double largest_s = 0;
     for (int32_t i = 0; i < unit->trained_slices; i++) {
         const ParamSlice *slice = &program->slices[unit->first_slice + i];
         if (slice->local_rows > 1 && slice->local_cols > 1) {
-            const double share = slice->share > 0 ? slice->share : 1;
-            KernelTime matrix = matrix_time(accelerator, slice->local_rows, slice->local_cols);
-            matrix.seconds *= share;
-            matrix.memory_s *= share;
+            KernelTime matrix = matrix_time(accelerator, slice->local_rows / slice->blocks, slice->local_cols);
+            largest_s = fmax(largest_s, matrix.seconds);
+            scale(&matrix, slice->blocks * (slice->share > 0 ? slice->share : 1));
             add(&time, matrix);
         }
+    }
+    if (unit->shards > 1 && time.seconds > 0) {
+        scale(&time, fmax(1.0 / unit->shards, largest_s / unit->instances / time.seconds));
     }
     return time;
 }

@@ -63,6 +63,21 @@ static double bucket_stops_s(const CostModel *model, const ModelSpec *spec, cons
     return reduced_buckets(runtime, spec, plan) * runtime->bucket_stop_operations * runtime->host_s_per_op * pace;
 }
 
+// Of a matrix that is orthogonalised: decayed, averaged, gathered over its ranks (3), divided by its norm (4), cast
+// twice, five steps of three products and two views, cut, scaled and subtracted (Emerging-Optimizers, muon_utils.py and
+// orthogonalized_optimizer.py), views not counted; each as a tensor's norm or clipping (CORE_UPDATE_HOST_S).
+enum { MUON_OPERATIONS = 30 };
+static const double MUON_OPERATION_S = 6e-6;
+
+static double matrices_host_s(const StepProgram *program, const Unit *unit) {
+    int matrices = 0;
+    for (int32_t i = 0; unit_is_orthogonalized(unit) && i < unit->trained_slices; i++) {
+        const ParamSlice *slice = &program->slices[unit->first_slice + i];
+        matrices += slice->local_rows > 1 && slice->local_cols > 1 ? slice->blocks : 0;
+    }
+    return matrices * MUON_OPERATIONS * MUON_OPERATION_S;
+}
+
 // A unit's slices are its parameters; of those that are sharded a rank updates what begins in its part.
 double update_host_s(const CostModel *model, const StepProgram *program, const Task *task) {
     const TargetRuntime *runtime = &model->target->runtime;
@@ -71,7 +86,8 @@ double update_host_s(const CostModel *model, const StepProgram *program, const T
     }
     const Unit *unit = &program->units[task->unit];
     const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
-    return runtime->update_host_s_per_tensor * pace * unit->trained_slices / unit->shards;
+    const double seconds = runtime->update_host_s_per_tensor * unit->trained_slices + matrices_host_s(program, unit);
+    return seconds * pace / unit->shards;
 }
 
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan) {

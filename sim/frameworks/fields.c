@@ -226,6 +226,7 @@ static const TargetField fields[] = {
     WORDS(own_optimizer),  // and its states: in no hash, name and version have it
     WORDS(fp8_recipes),
     WORDS(optimizers),
+    WORDS(deals_matrices),
     WORDS(unsharded_optimizers),
     WORDS(masters_beside_remainders),
     WORDS(tiles_mlp),

@@ -57,10 +57,14 @@ const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *a
               "offload=%s updates on the host, where optimizer=%s has no kernel that is priced here: use optimizer "
               "adamw or offload none",
               offload_names[plan->offload], optimizer_names[asked]);
-    REFUSE_IF(arena, asked == OPTIMIZER_MUON && (plan->zero > 0 || plan->mesh.size[AXIS_TP] > 1),
+    const bool cut = plan->zero > (target->deals_matrices ? 1 : 0);
+    REFUSE_IF(arena, asked == OPTIMIZER_MUON && (cut || plan->mesh.size[AXIS_TP] > 1 || plan_expert_tp(plan) > 1),
               "optimizer=muon of matrices that are cut (zero=%d, tp=%d) exchanges them between ranks first, which is "
-              "not predicted yet: use dp_replicate alone, or optimizer adamw",
-              plan->zero, plan->mesh.size[AXIS_TP]);
+              "not predicted yet: use %s, or optimizer adamw",
+              plan->zero, plan->mesh.size[AXIS_TP], target->deals_matrices ? "tp=1" : "dp_replicate alone");
+    REFUSE_IF(arena, asked == OPTIMIZER_MUON && plan->zero == 1 && plan->mesh.size[AXIS_DP_REPLICATE] > 1,
+              "LayerWiseDistributedOptimizer does not support num_distributed_optimizer_instances > 1: use "
+              "dp_replicate=1, or zero=0 with dp_shard=1");
     REFUSE_IF(arena, asked == OPTIMIZER_ADAMW_BF16 && plan->bf16_master,
               "with master weights bf16 the states are bf16 already: use optimizer adamw");
     return NULL;

@@ -140,6 +140,7 @@ typedef struct Target {
     PackFlavour pack_flavour;
     Optimizer own_optimizer;         // TARGET: AdamW in one kernel
     unsigned optimizers;             // available by a switch, besides its own: OPTIMIZER_BIT(value)
+    bool deals_matrices;             // at stage 1 a rank updates its share of whole matrices where they must be whole
     bool masters_beside_remainders;  // with states in bf16, of a master only what its bf16 weight lacks is kept
     bool tiles_mlp, updates_in_backward, cuts_experts;  // has mlp_tiles; update_in_backward; etp and expert_capacity
     bool predicts_further, fp8_activation, op_fuser, qkv_rope;  // has mtp; the choices of those names

@@ -216,7 +216,8 @@ static OpRef orthogonal_workspace(Lowering *lowering, const Unit *unit) {
     int64_t most = 0;
     for (int32_t i = 0; i < unit->trained_slices && unit_is_orthogonalized(unit); i++) {
         const ParamSlice *slice = &lowering->slices[unit->first_slice + i];
-        const int64_t rows = slice->local_rows, cols = slice->local_cols, side = rows < cols ? rows : cols;
+        const int64_t rows = slice->local_rows / slice->blocks, cols = slice->local_cols;
+        const int64_t side = rows < cols ? rows : cols;
         const int64_t elements = OF_X * rows * cols + OF_A * side * side;
         most = side > 1 && elements > most ? elements : most;
     }

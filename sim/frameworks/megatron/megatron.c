@@ -121,6 +121,9 @@ static const TargetVersion megatron_core = {
         SET(zigzag, true),  // DualChunkSwap of Transformer Engine (its context_parallel.py)
         // --optimizer-cpu-offload (optimizer_config.py), --cpu-offloading-num-layers (transformer_block.py)
         SET(offloads, 1u << OFFLOAD_OPTIMIZER | 1u << OFFLOAD_ACTIVATIONS), SET(offloads_saved, true),
+        // --optimizer muon, with --use-distributed-optimizer (or dist_muon) of whole matrices (optimizer/muon.py,
+        // layer_wise_optimizer.py)
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_MUON)), SET(deals_matrices, true),
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;
                                                    // else all is reduced in finish_grad_sync (param_and_grad_buffer.py)
         SET(recompute_counts, RECOMPUTE_FIRST_N),  // --recompute-method block (transformer_block.py)
@@ -199,7 +202,8 @@ static const TargetVersion megatron_0_19 = {
         SET(graph_parts, true),  // cuda_graph_impl local or transformer_engine, with cuda_graph_modules (the same)
         SET(masters_beside_remainders, true),  // store_param_remainders, true (optimizer/optimizer_config.py)
         // --optimizer sgd, with --sgd-momentum 0.9; precision-aware: --exp-avg-dtype, --exp-avg-sq-dtype bf16
-        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16))),
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16) |
+                            OPTIMIZER_BIT(OPTIMIZER_MUON))),
 };
 
 // Its own FSDP: parameters, gradients and states are sharded (data_parallel_sharding_strategy optim_grads_params). Read
@@ -215,6 +219,8 @@ static const TargetVersion megatron_fsdp = {
         SET_TEXT(stages_note,
                  "Megatron-FSDP takes stages, which ndtune does not model yet, --target megatron has them"),
         SET(max_zero, 3), SET(shard_needs_fsdp, true),
+        // "Emerging optimizer does not support Megatron-FSDP for now" (megatron/training/arguments.py)
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16)),
         SET(always_reshards, true),                  // gathers again for backward whatever it recomputes
         SET(root_unit, true), SET(root_kept, true),  // fsdp_unit_modules = [TransformerLayer]
         SET(backward_prefetch, true),                // AllGatherPipeline, PrefetchOrder

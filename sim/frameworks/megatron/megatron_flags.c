@@ -134,7 +134,9 @@ static void write_training(const ConfigJob *job, FILE *out) {
     } else if (plan->offload != OFFLOAD_NONE) {  // which arguments.py takes with the precision-aware optimizer only
         fputs("    --optimizer-cpu-offload --optimizer-offload-fraction 1.0 --use-precision-aware-optimizer\n", out);
     }
-    if (plan->optimizer == OPTIMIZER_SGD_MOMENTUM) {
+    if (plan->optimizer == OPTIMIZER_MUON) {
+        fputs("    --optimizer muon  # of the package emerging_optimizers\n", out);
+    } else if (plan->optimizer == OPTIMIZER_SGD_MOMENTUM) {
         fputs("    --optimizer sgd --sgd-momentum 0.9\n", out);
     } else if (plan->optimizer == OPTIMIZER_ADAMW_BF16) {
         fputs("    --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16\n", out);

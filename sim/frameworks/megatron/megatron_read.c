@@ -32,9 +32,12 @@ static Status read_sharding(Import *import, Error *error) {
     static const ImportWord strategies[] = {
         {"no_shard", 0}, {"optim", 1}, {"optim_grads", 2}, {"optim_grads_params", 3}, {NULL, 0}};
     ImportChoices *said = &import->said;
+    const char *optimizer = "";
     int sharded = megatron_is_bridge(import), fsdp = 0, stage = 3, instances = 1, torch = 0;
     TRY(megatron_bool(import, M_SHARDED_OPTIMIZER, &sharded, error));
     TRY(megatron_bool(import, M_FSDP, &fsdp, error));
+    TRY(megatron_word(import, M_OPTIMIZER, &optimizer, error));
+    sharded |= strcmp(optimizer, "dist_muon") == 0;
     TRY(import_choice(import, megatron_key(import, M_STRATEGY), strategies, &stage, error));
     TRY(megatron_int(import, M_INSTANCES, 1, MESH_MAX_WORLD, &instances, error));
     TRY(import_bool(import, "--use-torch-fsdp2", &torch, error));
@@ -319,6 +322,8 @@ static Status read_optimizer(Import *import, Error *error) {
     if (strcmp(name, "sgd") == 0) {
         import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_SGD_MOMENTUM;
         import->target = "megatron@0.19";
+    } else if (strcmp(name, "muon") == 0 || strcmp(name, "dist_muon") == 0) {
+        import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_MUON;
     } else if (strcmp(name, "adam") != 0 && import->said.choice[PLAN_ZERO] > 0) {
         import_refuse(import, megatron_key(import, M_OPTIMIZER),
                       "%s keeps the states of whole layers on some ranks each, which no plan of ndtune holds", name);

@@ -411,10 +411,25 @@ Test(import_megatron, a_layout_or_a_number_that_is_left_out_is_an_error_that_say
 Test(import_megatron, an_optimizer_that_deals_out_whole_layers_is_named_as_not_held) {
     Arena arena = {0};
     Import import;
-    read_in(FLAGS("--optimizer muon --use-distributed-optimizer"), SYNTAX_SHELL, 4, &arena, &import);
-    cr_expect(import.refusal_is_ours && strstr(import.refusal, "muon keeps the states of whole layers"), "%s",
+    read_in(FLAGS("--optimizer soap --use-distributed-optimizer"), SYNTAX_SHELL, 4, &arena, &import);
+    cr_expect(import.refusal_is_ours && strstr(import.refusal, "soap keeps the states of whole layers"), "%s",
               import.refusal);
     arena_free(&arena);
+}
+
+Test(import_megatron, muon_is_that_of_whole_replicas_or_of_matrices_dealt_out) {
+    static const char *const texts[] = {FLAGS("--optimizer muon"),
+                                        FLAGS("--optimizer muon --use-distributed-optimizer"),
+                                        FLAGS("--optimizer dist_muon")};
+    for (int i = 0; i < 3; i++) {
+        Arena arena = {0};
+        Import import;
+        read_in(texts[i], SYNTAX_SHELL, 4, &arena, &import);
+        cr_expect_null(import.refusal, "%s", import.refusal);
+        cr_expect_eq(import.said.choice[PLAN_OPTIMIZER], OPTIMIZER_MUON);
+        cr_expect_eq(import.said.choice[PLAN_ZERO], i > 0);
+        arena_free(&arena);
+    }
 }
 
 Test(import_megatron, experts_one_by_one_and_operations_of_pytorch_are_named_as_slower) {

@@ -240,6 +240,41 @@ Test(optimizers, that_orthogonalise_take_the_time_of_their_products) {
     }
 }
 
+static StepProgram dealt_out(const char *mesh, const ClusterProfile *profile, double *update_s) {
+    const StepProgram program = lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
+                                                                 .target = "megatron",
+                                                                 .mesh = mesh,
+                                                                 .zero = 1,
+                                                                 .bf16 = true,
+                                                                 .eager = true,
+                                                                 .optimizer = OPTIMIZER_MUON});
+    const CostModel model = {.profile = profile, .target = program.target};
+    *update_s = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        const bool of_layer = task->kind == TASK_UPDATE && task->unit == UNIT_LAYER;
+        *update_s += of_layer ? cost_task(&model, &program, task).seconds : 0;
+    }
+    return program;
+}
+
+// Megatron-core's stage 1: a half of states and of the products' time, of matrices that are whole.
+Test(optimizers, that_orthogonalise_are_dealt_out_over_ranks_by_megatron) {
+    Error error = {0};
+    ClusterProfile profile;
+    cr_assert_eq(cluster_find("dgx-h100", &arena, &profile, &error), STATUS_OK, "%s", error.message);
+    double two_s = 0, eight_s = 0, most_s = 0;
+    const StepProgram two = dealt_out("dp_shard=2", &profile, &two_s);
+    const StepProgram eight = dealt_out("dp_shard=8", &profile, &eight_s);
+    dealt_out("dp_shard=256", &profile, &most_s);
+    const double tolerance = 0.1;  // a launch is no shorter
+    cr_expect_float_eq((double)bytes_of_role(&two, ROLE_OPTIMIZER, true) / 4,
+                       (double)bytes_of_role(&eight, ROLE_OPTIMIZER, true), 1e6);
+    cr_expect_float_eq(two_s / 4 / eight_s, 1, tolerance, "%g %g", two_s, eight_s);
+    cr_expect_gt(most_s, 1.1 * eight_s * 8 / 256,
+                 "32 layers have 224 matrices, the largest takes longer than its share");
+}
+
 static TrainPlan canonical(const char *name, Optimizer optimizer) {
     Error error = {0};
     const Target *target = NULL;
@@ -285,6 +320,14 @@ Test(optimizers, are_those_that_a_target_has) {
     cr_expect(is_legal("deepspeed", "dp_shard=2", OPTIMIZER_LION, OFFLOAD_NONE));
     cr_expect(is_legal("axolotl", "dp_replicate=2", OPTIMIZER_MUON, OFFLOAD_NONE));
     cr_expect_not(is_legal("axolotl", "dp_shard=2", OPTIMIZER_MUON, OFFLOAD_NONE), "exchanges matrices");
+    cr_expect_not(is_legal("megatron", "dp_shard=2,tp=2", OPTIMIZER_MUON, OFFLOAD_NONE), "gathers them over tp");
+    cr_expect_not(is_legal("megatron@fsdp", "dp_shard=2", OPTIMIZER_MUON, OFFLOAD_NONE));
+    const LoweredRequest instances = {.target = "megatron",
+                                      .mesh = "dp_replicate=2,dp_shard=2",
+                                      .zero = 1,
+                                      .bf16 = true,
+                                      .optimizer = OPTIMIZER_MUON};
+    cr_expect_not(lowered_is_legal(&instances, &arena));
 }
 
 static LoweredRequest in_backward(bool on) {
