@@ -61,12 +61,16 @@ double collective_rail_bytes_per_s(const ClusterProfile *profile) {
                : fabric->nic_bytes_per_s;
 }
 
+double collective_cards_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group) {
+    const double own = group->per_node * collective_rail_bytes_per_s(profile);
+    const double node_bytes_per_s = profile->fabric.nics * profile->fabric.nic_bytes_per_s;
+    return fmin(own, node_bytes_per_s / (group->siblings > 0 ? group->siblings : 1));
+}
+
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group) {
     const Fabric *fabric = &profile->fabric;
-    const double node_bytes_per_s = fabric->nics * fabric->nic_bytes_per_s;
-    const double own = group->per_node * collective_rail_bytes_per_s(profile);
-    const double shared = node_bytes_per_s / (group->siblings > 0 ? group->siblings : 1);
-    const double cards = fabric->efficiency * kept_share(fabric->decay, group->nodes) * fmin(own, shared);
+    const double cards =
+        fabric->efficiency * kept_share(fabric->decay, group->nodes) * collective_cards_bytes_per_s(profile, group);
     if (fabric->group_bytes_per_s <= 0) {
         return cards;
     }

@@ -28,8 +28,11 @@ NodeLinks collective_node_links(const ClusterProfile *profile, const GroupPlacem
 // What one rank reaches: its own NIC, or all of its NICs where a node has more of them than ranks (sim/SOURCES.md C2).
 double collective_rail_bytes_per_s(const ClusterProfile *profile);
 
-// Bandwidth of the group across its node's NICs next to its siblings: eta x min(p x b_rail, K x b_nic / q), less what
-// large fabrics lose, and no more than the library's channels carry.
+// What the cards of a node give a group next to its siblings: min(p x b_rail, K x b_nic / q).
+double collective_cards_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group);
+
+// What a ring or a tree of the group reaches of it: eta of it, less what large fabrics lose, and no more than the
+// library's channels carry.
 double collective_fabric_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group);
 
 // Start-up beyond that of the steps: what software and congestion add as a group covers more nodes.
