@@ -38,6 +38,9 @@ typedef struct ProbeAttention {
 // False where such samples are missing: nothing is written.
 bool probe_attention(const ProbeBuilder *builder, const ProbeAttention *about);
 
+// Latencies and bandwidths inside a machine and between machines.
+void probe_links(ProbeBuilder *builder);
+
 // Measured curves of the groups that there were, of each collective.
 void probe_curves(ProbeBuilder *builder);
 
@@ -48,6 +51,9 @@ typedef struct ProbeBytes {
 double probe_stream_bytes(const ProbeBytes *per_element, const ProbeSample *sample);
 
 double probe_gemm_rate(const ProbeSample *sample, double launch_s);
+
+// The accelerator of a processor, its links, and curves of its groups.
+Status probe_cpu(ProbeBuilder *builder, Error *error);
 
 // The accelerator of a GPU, and curves of its groups.
 Status probe_gpu(ProbeBuilder *builder, Error *error);
