@@ -10,7 +10,8 @@
 //   context         lower_context.c    attention -> ring or gathered blocks
 //   frozen          lower_frozen.c     drops gradients of what is not trained
 //   adapters        lower_adapters.c   what low-rank adapters add to a layer's linear layers (LoRA; lower_upcast.c)
-//   sharding        lower_sharding.c   unit marks -> gathers, reductions, gradient accumulation (and lower_update.c)
+//   sharding        lower_sharding.c   unit marks -> gathers, reductions (lower_reduce.c), gradient accumulation (and
+//                                      lower_update.c)
 //   recompute       lower_recompute.c  backward re-runs the forward operations whose results were not kept
 //   fusion          lower_fuse.c       adjacent operations that share a pass over memory become one operation
 //   offload         lower_offload.c    copies what the first layers save to the host and back, beside the layers

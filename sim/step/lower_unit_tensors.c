@@ -1,0 +1,159 @@
+// What a unit's weights and gradients are, by stage (lower_sharding.c).
+
+#include "sim/step/mixed.h"
+#include "sim/step/sharding.h"
+#include "sim/step/tied.h"
+
+int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,
+                    int32_t slots) {
+    const int32_t tensor = lowering_tensor(lowering, name, role, dtype, elements);
+    lowering->tensors[tensor].slots = slots;
+    return tensor;
+}
+
+static int32_t persistent_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,
+                                 int32_t slots) {
+    const int32_t tensor = unit_tensor(lowering, name, role, dtype, elements, slots);
+    lowering->tensors[tensor].persistent = true;
+    return tensor;
+}
+
+bool sharding_gathers(const Lowering *lowering) {
+    return lowering->plan->zero == 3;
+}
+
+int32_t sharding_ring_slots(const Unit *unit, int depth) {
+    return unit->instances > 1 ? depth : 1;  // over layers; edge units have one instance
+}
+
+// Frozen parameters in the dtype that forward reads, next to masters of what is trained.
+static bool stays_half(const Lowering *lowering) {
+    return lowering_adapts(lowering) && !lowering->target->upcasts_frozen;
+}
+
+static void choose_weights(Lowering *lowering, int u) {
+    Unit *unit = &lowering->units[u];
+    const UnitNames *names = unit_names(lowering, u);
+    const Dtype dtype = unit->dtype;
+    const bool lone = stays_half(lowering) && !unit->trainable, beside = stays_half(lowering) && unit->trainable;
+    const Dtype master_dtype = lone ? dtype : lowering->master_dtype;
+    const bool has_master = master_dtype != dtype;
+    const bool fp8 = fp8_keeps_unit(lowering, u);
+    const bool halved = has_master && !fp8 && lowering->plan->optimizer == OPTIMIZER_ADAMW_BF16 &&
+                        lowering->target->masters_beside_remainders;
+    const int64_t master_elements =
+        (beside && has_master ? unit->trained_shard : unit->shard_elements) / (halved ? 2 : 1);
+    const bool packed = u == UNIT_LAYER && weights_are_packed(lowering);
+    const Dtype stored = packed || fp8 ? DTYPE_FP8 : dtype;
+    if (sharding_gathers(lowering)) {
+        const bool kept = lowering->plan->reshard == RESHARD_NEVER;
+        const int32_t slots =
+            kept ? unit->instances : sharding_ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
+        const bool in_bytes = packed || (u == UNIT_LAYER && fp8_gathers_weights(lowering));
+        lowering->weights[u] = unit->gathered =
+            unit_tensor(lowering, names->weights, ROLE_GATHERED, in_bytes ? DTYPE_FP8 : dtype,
+                        gathered_elements(lowering, u), slots);
+        if (slots < unit->instances) {
+            mixed_set_widest(lowering, u, unit->gathered);
+        }
+        const int64_t stored_elements =
+            packed || fp8 ? gathered_elements(lowering, u) / unit->shards : unit->shard_elements;
+        const bool only_packed = packed && !has_master;
+        unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, only_packed ? stored : master_dtype,
+                                         only_packed ? stored_elements : master_elements, unit->instances);
+        const bool updated_elsewhere = lowering->plan->offload == OFFLOAD_OPTIMIZER;
+        if (has_master && (beside || !lowering->target->shard_copies || updated_elsewhere)) {
+            unit->working =
+                persistent_tensor(lowering, names->working, ROLE_PARAMETER, stored, stored_elements, unit->instances);
+        }
+        return;
+    }
+    lowering->weights[u] = unit->working = persistent_tensor(lowering, names->weights, ROLE_PARAMETER, stored,
+                                                             gathered_elements(lowering, u), unit->instances);
+    unit->master = has_master ? persistent_tensor(lowering, names->master, ROLE_PARAMETER, master_dtype,
+                                                  master_elements, unit->instances)
+                              : unit->working;
+}
+
+bool sharding_adds_half(const Lowering *lowering) {
+    return lowering->target->half_gradients && lowering->dims.gradient_dtype != lowering->dims.dtype;
+}
+
+bool sharding_sums_shards(const Lowering *lowering, int unit) {
+    return unit_reduces_each(lowering, unit) || plan_rounds(lowering->plan) > 1;
+}
+
+static int round_steps(const Lowering *lowering) {
+    return lowering->choice->alone ? lowering->plan->grad_accum : plan_round_steps(lowering->plan);
+}
+
+static void choose_gradients(Lowering *lowering, int u) {
+    Unit *unit = &lowering->units[u];
+    const UnitNames *names = unit_names(lowering, u);
+    const bool buffered = lowering->target->gradient_buffer;
+    const bool summed = !unit_reduces_each(lowering, u) && (lowering->plan->zero == 0 || round_steps(lowering) > 1);
+    const bool updated = lowering->plan->update_in_backward;
+    const bool kept = !updated && (buffered || summed || target_reduces_late(lowering->target, lowering->plan));
+    const int32_t slots = kept ? unit->instances : sharding_ring_slots(unit, lowering->target->shard_copies ? 1 : 2);
+    unit->gradient_full = unit_tensor(lowering, names->gradients, ROLE_GRADIENT, lowering->dims.gradient_dtype,
+                                      unit->trained_padded, slots);
+    if (slots < unit->instances) {
+        mixed_set_widest(lowering, u, unit->gradient_full);
+    }
+    lowering->tensors[unit->gradient_full].persistent = buffered && (unit->trainable || lowering->choice->frozen);
+    lowering->gradients[u] = unit->gradient_full;
+    if (sharding_adds_half(lowering)) {
+        lowering->gradients[u] = unit->gradient_half =
+            unit_tensor(lowering, names->half_gradients, ROLE_GRADIENT, lowering->dims.dtype, unit->trained_padded,
+                        unit->instances);
+        lowering->tensors[unit->gradient_half].held = true;
+    }
+    // A gradient buffer is reduced in place: the shard is part of it.
+    const bool in_place =
+        (lowering->plan->zero == 0 && !sharding_sums_shards(lowering, u)) ||
+        (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype &&
+         !plan_offloads_states(lowering->plan));
+    unit->gradient_shard = in_place
+                               ? unit->gradient_full
+                               : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, lowering->master_dtype,
+                                             unit->trained_shard, updated ? 1 : unit->instances);
+    const bool graphed =
+        lowering->target->graphs_hold_gradients && target_cuda_graphs(lowering->target, lowering->plan);
+    const bool from_before = lowering->choice->alone && plan_rounds(lowering->plan) > 1;
+    if (unit->trainable && (graphed || from_before)) {  // a graph writes where it did when captured
+        lowering->tensors[unit->gradient_shard].persistent = true;
+    }
+}
+
+int16_t sharding_data_group(const Lowering *lowering, int unit) {
+    return unit == UNIT_EXPERTS && lowering->expert_data_group > 0 ? lowering->expert_data_group : lowering->data_group;
+}
+
+// Buckets of DDP, allocated with the model: a copy of every gradient that no task of the step touches.
+static void keep_buckets(Lowering *lowering, int u) {
+    const Unit *unit = &lowering->units[u];
+    if (sharding_adds_half(lowering) && lowering->plan->zero == 0 &&
+        lowering_group_size(lowering, sharding_data_group(lowering, u)) > 1) {
+        const int32_t buckets = persistent_tensor(lowering, unit_names(lowering, u)->copies, ROLE_GRADIENT,
+                                                  lowering->dims.dtype, unit->trained_padded, unit->instances);
+        lowering->tensors[buckets].untouched = true;
+    }
+}
+
+void lower_unit_tensors(Lowering *lowering) {
+    for (int u = 0; u < lowering->unit_count; u++) {
+        lowering->weights[u] = lowering->gradients[u] = -1;
+        if (lowering->units[u].instances == 0) {
+            continue;
+        }
+        choose_weights(lowering, u);
+        near_shard(lowering, u);
+        choose_gradients(lowering, u);
+        if (lowering->units[u].trainable) {
+            keep_buckets(lowering, u);
+            lower_states(lowering, u, unit_names(lowering, u)->moment1, unit_names(lowering, u)->moment2);
+        }
+        lower_offload(lowering, &lowering->units[u]);
+    }
+    fp8_choose_weights(lowering);
+}
