@@ -284,29 +284,13 @@ static void ring_backward(Lowering *lowering, OpList *out, const Op *attention) 
     unpack_gradient(lowering, out, attention, travel[lowering->cp % 2]);
 }
 
+static void context_backward(Lowering *lowering, OpList *out, const Op *attention) {
+    const bool scatters = !rotates(lowering) && lowering->target->cp_scatters;
+    (scatters ? scattered_backward : ring_backward)(lowering, out, attention);
+}
+
 void lower_context_parallel(Lowering *lowering) {
-    if (lowering->cp == 1) {
-        return;
-    }
-    const Section sections[] = {SECTION_LAYER_FORWARD, SECTION_LAYER_BACKWARD};
-    for (int s = 0; s < 2; s++) {
-        const OpList in = lowering->lists[sections[s]];
-        OpList out = {0};
-        for (size_t i = 0; i < in.count; i++) {
-            const size_t first = out.count;
-            if (in.ops[i]->task.kind == TASK_ATTENTION) {
-                ring_forward(lowering, &out, in.ops[i]);
-            } else if (in.ops[i]->task.kind == TASK_ATTENTION_BACKWARD) {
-                if (!rotates(lowering) && lowering->target->cp_scatters) {
-                    scattered_backward(lowering, &out, in.ops[i]);
-                } else {
-                    ring_backward(lowering, &out, in.ops[i]);
-                }
-            } else {
-                op_list_pass(lowering->arena, &out, in.ops[i]);
-            }
-            op_list_in_part(&out, first, in.ops[i]->task.part);
-        }
-        lowering->lists[sections[s]] = out;
+    if (lowering->cp > 1) {
+        lowering_replace_attention(lowering, ring_forward, context_backward);
     }
 }

@@ -197,23 +197,16 @@ static void heads_backward(const Heads *heads) {
                more);
 }
 
+static void exchange_forward(Lowering *lowering, OpList *out, const Op *attention) {
+    heads_forward(&(Heads){lowering, out, attention, attention->task.phase});
+}
+
+static void exchange_backward(Lowering *lowering, OpList *out, const Op *attention) {
+    heads_backward(&(Heads){lowering, out, attention, attention->task.phase});
+}
+
 void lower_heads(Lowering *lowering) {
-    const Section sections[] = {SECTION_LAYER_FORWARD, SECTION_LAYER_BACKWARD};
-    for (int s = 0; s < 2 && lowering->sp > 1; s++) {
-        const OpList in = lowering->lists[sections[s]];
-        OpList out = {0};
-        for (size_t i = 0; i < in.count; i++) {
-            const size_t first = out.count;
-            const Heads heads = {lowering, &out, in.ops[i], in.ops[i]->task.phase};
-            if (in.ops[i]->task.kind == TASK_ATTENTION) {
-                heads_forward(&heads);
-            } else if (in.ops[i]->task.kind == TASK_ATTENTION_BACKWARD) {
-                heads_backward(&heads);
-            } else {
-                op_list_pass(lowering->arena, &out, in.ops[i]);
-            }
-            op_list_in_part(&out, first, in.ops[i]->task.part);
-        }
-        lowering->lists[sections[s]] = out;
+    if (lowering->sp > 1) {
+        lowering_replace_attention(lowering, exchange_forward, exchange_backward);
     }
 }

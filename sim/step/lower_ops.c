@@ -86,9 +86,24 @@ Op op_local(TaskKind kind, Phase phase, const char *name, Dtype dtype, int64_t r
                          .stride = kind == TASK_COPY ? cols : 0}};
 }
 
-void op_list_in_part(OpList *list, size_t first, int32_t part) {
-    for (size_t i = first; i < list->count; i++) {
-        list->ops[i]->task.part = part;
+void lowering_replace_attention(Lowering *lowering, OpReplacement forward, OpReplacement backward) {
+    static const Section sections[] = {SECTION_LAYER_FORWARD, SECTION_LAYER_BACKWARD};
+    for (int s = 0; s < 2; s++) {
+        const OpList in = lowering->lists[sections[s]];
+        OpList out = {0};
+        for (size_t i = 0; i < in.count; i++) {
+            Op *op = in.ops[i];
+            const size_t first = out.count;
+            if (op->task.kind == TASK_ATTENTION || op->task.kind == TASK_ATTENTION_BACKWARD) {
+                (op->task.kind == TASK_ATTENTION ? forward : backward)(lowering, &out, op);
+            } else {
+                op_list_pass(lowering->arena, &out, op);
+            }
+            for (size_t k = first; k < out.count; k++) {
+                out.ops[k]->task.part = op->task.part;
+            }
+        }
+        lowering->lists[sections[s]] = out;
     }
 }
 

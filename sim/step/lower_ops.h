@@ -61,7 +61,11 @@ Op *op_copy(Lowering *lowering, Section section, Phase phase, const char *name, 
 Op op_local(TaskKind kind, Phase phase, const char *name, Dtype dtype, int64_t rows, int64_t cols);
 // Appended, reading `from` and writing or updating `to`.
 Op *op_list_move(Lowering *lowering, OpList *list, Op op, OpRef from, OpRef to, Access access);
-void op_list_in_part(OpList *list, size_t first, int32_t part);  // of a layer: Task.part of all from `first` on
+
+// A layer's attention, forward and backward, becomes what these append, which is in its part of the layer.
+typedef void (*OpReplacement)(Lowering *lowering, OpList *out, const Op *op);
+void lowering_replace_attention(Lowering *lowering, OpReplacement forward, OpReplacement backward);
+
 // Several operands with the same access, in this order.
 void op_operands(Op *op, Access access, const OpRef *refs, size_t count);
 #define OP_OPERANDS(op, access, ...)                                                                                   \
