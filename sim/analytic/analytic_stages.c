@@ -155,8 +155,7 @@ static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const 
 }
 
 static bool waits_for_host(const StageTimes *times) {
-    static const double NO_MATTER = 0.02;
-    return times->host_s > NO_MATTER * times->pace_s;
+    return times->host_s > STAGE_WAIT_NO_MATTER * times->pace_s;
 }
 
 static bool stops_host(const Analytic *analytic, const TrainPlan *plan) {

@@ -140,7 +140,6 @@ Status stage_note_pace(Analytic *analytic, const TrainPlan *plan, const StageSpl
 // What a layer and the head take at least; false = nothing is known.
 static bool find_least(Analytic *analytic, const TrainPlan *plan, const StageSplit *split, double *layer_s,
                        double *head_s) {
-    static const double HOST_NO_MATTER = 0.02;  // beyond it the head may be hidden (analytic_stages.c)
     MemoKey key = pace_key(analytic, plan, false);
     const Pace *pace = memo_find(&analytic->paces, &key);
     if (!pace) {
@@ -155,7 +154,7 @@ static bool find_least(Analytic *analytic, const TrainPlan *plan, const StageSpl
     const double least_s = on_its_chips(analytic, pace->least_s, pace->chip_factor);
     const double alone_s = known ? on_its_chips(analytic, alone->layer_s, alone->chip_factor) : 0;
     *layer_s = fmax(PACE_SLACK * least_s, (1 - ROUNDING) * alone_s);
-    *head_s = known && alone->share >= 1 - HOST_NO_MATTER ? alone->share * stage_known_head_s(analytic, plan) : 0;
+    *head_s = known && alone->share >= 1 - STAGE_WAIT_NO_MATTER ? alone->share * stage_known_head_s(analytic, plan) : 0;
     return true;
 }
 

@@ -51,6 +51,9 @@ typedef struct StageTimes {
     double host_s;  // of the pace, in which the device waits for the host
 } StageTimes;
 
+// Of the pace: where the device waits longer for the host, that may hide the head.
+#define STAGE_WAIT_NO_MATTER 0.02
+
 static inline bool stage_is_once(const Estimate *step) {
     return step->once.gather_s > 0;
 }
