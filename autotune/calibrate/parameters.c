@@ -15,8 +15,7 @@ static const double grade_sd[GRADE_COUNT] = {[GRADE_MEASURED] = 0.10,
                                              [GRADE_ESTIMATED] = 0.40,
                                              [GRADE_USER] = 0.10};
 
-static const double CLOCK_HEADROOM = 1.3;  // sim/cluster/cluster_check.c
-static const double LEAST_SHARE = -0.9;    // of a runner's time on top: a factor stays above 0
+static const double LEAST_SHARE = -0.9;  // of a runner's time on top: a factor stays above 0
 static const double LEAST_EFFICIENCY = 0.01;
 
 static double within(double value, double low, double high) {
@@ -47,7 +46,7 @@ static void scale_gemm(double factor, const CalibrationScaled *of) {
     scale_products(factor, &of->cluster->accelerator, of->arena);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         GemmRate *rate = &of->cluster->accelerator.gemm[dtype];
-        const double most = CLOCK_HEADROOM * rate->peak_flop_per_s;
+        const double most = cluster_clock_headroom * rate->peak_flop_per_s;
         rate->burst_flop_per_s = fmin(factor * rate->burst_flop_per_s, most);
         rate->sustained_flop_per_s = fmin(factor * rate->sustained_flop_per_s, most);
     }

@@ -6,12 +6,11 @@
 
 #include "autotune/accuracy/statistics.h"
 #include "autotune/probe/probe_builder.h"
+#include "sim/cost/compute.h"
 
 typedef struct Plateau {
     double rate, ramp;
 } Plateau;
-
-static const double QUERY_TILE = 128, DIAGONAL_TILE = 128, BACKWARD_FLOPS = 2.5;  // as compute_attention.c
 
 static const char *sample_name(const ProbeBuilder *builder, const ProbeAttention *about, const char *direction) {
     return arena_format(builder->arena, "%s%s%s", about->way, about->way[0] ? " " : "", direction);
@@ -49,8 +48,8 @@ static double rate_of(const ProbeBuilder *builder, const ProbeAttention *about, 
     }
     const double length = sample->size[0], heads = sample->size[2];
     const double flops = 4.0 * heads * length * length * about->head_dim * (sample->size[1] < 0.5 ? 0.5 : 1) *
-                         (backward ? BACKWARD_FLOPS : 1);
-    const double waves = heads * ceil(length / QUERY_TILE) / about->processors;
+                         (backward ? attention_backward_flops : 1);
+    const double waves = heads * ceil(length / attention_query_tile) / about->processors;
     const double occupancy = waves < 1 ? waves : waves / (0.5 * ceil(waves) + 0.5 * waves);
     return flops / fmax(sample->seconds - builder->floor_s, 1e-9) / occupancy;
 }
@@ -92,7 +91,7 @@ bool probe_attention(const ProbeBuilder *builder, const ProbeAttention *about) {
         for (int s = 0; s < 2; s++) {
             const double keys = 0.5 * length[s];
             const double expected =
-                plateau.rate * keys / (keys + plateau.ramp) * length[s] / (length[s] + DIAGONAL_TILE);
+                plateau.rate * keys / (keys + plateau.ramp) * length[s] / (length[s] + attention_diagonal_tile);
             causal[count++] = rate_of(builder, about, find(builder, about, name, length[s], true), d == 1) / expected;
         }
     }

@@ -250,6 +250,9 @@ const char *cluster_usual_node(const char *chip);
 // The built-in profile that a name stands for: the one called so, or a chip's usual node; NULL.
 const char *cluster_built_in(const char *name);
 
+// Times the specified rate, at most, that a chip reaches.
+extern const double cluster_clock_headroom;
+
 Status cluster_find(const char *name_or_path, Arena *arena, ClusterProfile *profile, Error *error);
 const char *const *cluster_names(int *count);
 

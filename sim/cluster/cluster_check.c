@@ -2,15 +2,15 @@
 
 #include "sim/cluster/cluster_fields.h"
 
-static const double clock_headroom = 1.3;  // GeForce cards run 1.08 to 1.2 times their specified rate (RTX 4090, 5090)
+const double cluster_clock_headroom = 1.3;  // GeForce cards run 1.08 to 1.2 times it (RTX 4090, 5090)
 
 static Status check_gemm(const ClusterProfile *profile, Error *error) {
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         const GemmRate *rate = &profile->accelerator.gemm[dtype];
         const char *name = dtype_name((Dtype)dtype);
-        FAIL_IF(rate->burst_flop_per_s > clock_headroom * rate->peak_flop_per_s, error, STATUS_USAGE,
+        FAIL_IF(rate->burst_flop_per_s > cluster_clock_headroom * rate->peak_flop_per_s, error, STATUS_USAGE,
                 "accelerator.gemm.%s: burst_flop_per_s %.4g must not be above %g x peak_flop_per_s %.4g", name,
-                rate->burst_flop_per_s, clock_headroom, rate->peak_flop_per_s);
+                rate->burst_flop_per_s, cluster_clock_headroom, rate->peak_flop_per_s);
         FAIL_IF(rate->sustained_flop_per_s > rate->burst_flop_per_s, error, STATUS_USAGE,
                 "accelerator.gemm.%s: sustained_flop_per_s %.4g must not be above burst_flop_per_s %.4g", name,
                 rate->sustained_flop_per_s, rate->burst_flop_per_s);

@@ -46,6 +46,9 @@ typedef struct AttentionShape {
 
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *shape);
 
+// What its formula takes of every chip, for a probe that reads it backwards.
+extern const double attention_diagonal_tile, attention_query_tile, attention_backward_flops;
+
 // Of the matrices of the unit that the task updates.
 KernelTime orthogonal_time(const Accelerator *accelerator, const StepProgram *program, const Task *task);
 

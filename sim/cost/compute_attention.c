@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-static const double diagonal_tile = 128;   // H4: diag = cc * S/(S+128)
-static const double query_tile = 128;      // H4: w = B H ceil(Sq/128) / SM
-static const double backward_flops = 2.5;  // five matrix products instead of two (Dao 2023, FlashAttention-2, 4.1)
+const double attention_diagonal_tile = 128;   // H4: diag = cc * S/(S+128)
+const double attention_query_tile = 128;      // H4: w = B H ceil(Sq/128) / SM
+const double attention_backward_flops = 2.5;  // five matrix products instead of two (Dao 2023, FlashAttention-2, 4.1)
 
 // Kernels of 2023 written in Triton: FlashAttention 1 class, 1.91 and 1.92 times FA2 in two halves of the runs
 // (sim/SOURCES.md A5).
@@ -95,9 +95,9 @@ static double visible_keys(const AttentionShape *shape) {
 // where the queries beyond its length are.
 static double tile_rate(const AttentionRate *rate, const AttentionShape *shape, double visible) {
     if (!slides(shape)) {
-        return rate->causal_factor * shape->keys / (shape->keys + diagonal_tile);
+        return rate->causal_factor * shape->keys / (shape->keys + attention_diagonal_tile);
     }
-    const double half_empty = (2 - shape->window / shape->keys) * diagonal_tile / 2;
+    const double half_empty = (2 - shape->window / shape->keys) * attention_diagonal_tile / 2;
     return rate->causal_factor * visible / (visible + half_empty);
 }
 
@@ -205,7 +205,7 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     const double seen = visible_keys(shape);
     const double share = slides(shape) ? seen / shape->keys : shape->visible_share;
     const double scores = lines * shape->queries * shape->keys * share;
-    const double flops = 4 * scores * head_dim * (shape->backward ? backward_flops : 1);
+    const double flops = 4 * scores * head_dim * (shape->backward ? attention_backward_flops : 1);
     const double query_bytes = 2 * lines * shape->queries * shape->head_dim * dtype_bytes(dtype);  // q o
     const double key_bytes = 2 * shape->sequences * (shape->kv_heads > 0 ? shape->kv_heads : shape->heads) *
                              shape->keys * shape->head_dim * dtype_bytes(dtype);  // k v
@@ -217,7 +217,7 @@ KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const Att
     }
     const double ramp = seen / (seen + ramp_start);
     const double diagonal = shape->diagonal ? tile_rate(rate, shape, seen) : 1;
-    const double waves = lines * ceil(shape->queries / query_tile) / accelerator->sm_count;
+    const double waves = lines * ceil(shape->queries / attention_query_tile) / accelerator->sm_count;
     const double occupancy = waves < 1 ? waves : waves / (0.5 * ceil(waves) + 0.5 * waves);
     const double peak = accelerator->gemm[in_fp8 ? DTYPE_FP8 : dtype].peak_flop_per_s;
     const double reached = peak * efficiency * ramp * diagonal;
