@@ -1,3 +1,5 @@
+// What a row cites: its source_locator, "OWNER/NAME@commit:path L12".
+
 #include "autotune/accuracy/run_source.h"
 
 #include <string.h>

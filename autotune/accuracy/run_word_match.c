@@ -1,3 +1,5 @@
+// A part may stand anywhere in a text that begins a word; a denial anywhere beside it takes its meaning away.
+
 #include "autotune/accuracy/run_word_match.h"
 
 #include <ctype.h>

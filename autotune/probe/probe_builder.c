@@ -1,3 +1,5 @@
+// Writing numbers with their source, and finding samples.
+
 #include "autotune/probe/probe_builder.h"
 
 #include <math.h>
