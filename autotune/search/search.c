@@ -159,7 +159,7 @@ static void begin_space(Search *search) {
     TuneResult *result = search->result;
     *result = (TuneResult){.request = request};
     space_enumerate_near(request, search->around, search->arena, &search->space);
-    search->estimates = ARENA_ARRAY(search->arena, Estimate, search->space.candidate_count);
+    search->estimates = ARENA_ARRAY(search->arena, Estimate *, search->space.candidate_count);
     result->candidates = search->space.candidates;
     result->candidate_count = search->space.candidate_count;
     result->search.shapes = search->space.mesh_count;

@@ -44,7 +44,7 @@ static void find_bases(const Search *search, int shape, const Candidate *bases[R
     for (int i = search->first_of_shape[shape]; i < search->first_of_shape[shape + 1]; i++) {
         const Candidate *candidate = &search->space.candidates[i];
         const Candidate **base = &bases[candidate->plan.recompute];
-        if (candidate->state == CANDIDATE_ESTIMATED && !search->estimates[i].is_bound &&
+        if (candidate->state == CANDIDATE_ESTIMATED && !search_estimate_of(search, candidate)->is_bound &&
             may_be_best(search, candidate) && is_better(search, candidate, *base)) {
             *base = candidate;
         }

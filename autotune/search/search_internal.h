@@ -45,7 +45,7 @@ typedef struct Search {
     SearchWorker workers[PARALLEL_MAX_WORKERS];
     int worker_count;
     Space space;
-    Estimate *estimates;        // one per candidate
+    Estimate **estimates;       // by candidate; NULL = none
     PartialPlan *partial;       // PARTIAL_PER_SHAPE of each shape, as many as partial_count, best first
     int *partial_count;         // by shape
     Candidate **order;          // by shape, most promising first
@@ -68,6 +68,13 @@ typedef struct Search {
 
 static inline bool search_takes(const TuneRequest *request, SearchShortcut shortcut) {
     return request->effort != EFFORT_EXHAUSTIVE && !(request->without >> shortcut & 1);
+}
+
+// All 0 where there is none: most candidates are thrown out before.
+static inline const Estimate *search_estimate_of(const Search *search, const Candidate *candidate) {
+    static const Estimate none = {0};
+    const Estimate *estimate = search->estimates[candidate - search->space.candidates];
+    return estimate ? estimate : &none;
 }
 
 // Worth a full breakdown, which decides.

@@ -101,7 +101,7 @@ bool search_is_far(const Search *search, const Candidate *candidate) {
 }
 
 bool search_is_passed_over(const Search *search, const Candidate *candidate) {
-    return search->near && search->estimates[candidate - search->space.candidates].is_bound;
+    return search->near && search_estimate_of(search, candidate)->is_bound;
 }
 
 void search_near_note(const Search *search, SearchWorker *worker, const Candidate *candidate) {

@@ -140,7 +140,7 @@ static Status fit_layers(const Search *search, SearchWorker *worker, const Candi
     double share;
     TRY(step_share(search, worker, full, &share, error));
     TRY(complete(search, worker, full, error));
-    made->estimate = search->estimates[full - search->space.candidates];
+    made->estimate = *search_estimate_of(search, full);
     const double saved_s = (1 - share) * kept * full->step_s;
     made->estimate.step_s -= saved_s;
     made->estimate.compute_s -= saved_s;
@@ -200,30 +200,45 @@ Status search_partial_shape(const Search *search, SearchWorker *worker, int shap
     return STATUS_OK;
 }
 
+static void make_room(Search *search, int extra) {
+    Space *space = &search->space;
+    const size_t count = (size_t)space->candidate_count, all = count + (size_t)extra;
+    space->candidates = search->result->candidates =
+        arena_resize(search->arena, space->candidates, count, all, sizeof *space->candidates);
+    search->estimates = arena_resize(search->arena, search->estimates, count, all, sizeof *search->estimates);
+}
+
+// A shape's candidates, by so many that are made for those before it, and its own ones behind them.
+static void move_shape(Search *search, int shape, int before) {
+    const int first = search->first_of_shape[shape], end = search->first_of_shape[shape + 1];
+    Candidate *candidates = search->space.candidates + before;
+    Estimate **estimates = search->estimates + before;
+    memmove(candidates + first, candidates + first - before, (size_t)(end - first) * sizeof *candidates);
+    memmove(estimates + first, estimates + first - before, (size_t)(end - first) * sizeof *estimates);
+    for (int i = 0; i < search->partial_count[shape]; i++) {
+        PartialPlan *made = &search->partial[shape * PARTIAL_PER_SHAPE + i];
+        candidates[end + i] = made->candidate;
+        estimates[end + i] = &made->estimate;
+    }
+}
+
+// From the last shape to the first, so that none moves over another.
 void search_partial_join(Search *search) {
     Space *space = &search->space;
-    int extra = 0, count = 0;
+    int extra = 0;
     for (int shape = 0; shape < space->mesh_count; shape++) {
         extra += search->partial_count[shape];
     }
     if (extra == 0) {
         return;
     }
-    Candidate *candidates = ARENA_UNCLEARED(search->arena, Candidate, space->candidate_count + extra);
-    Estimate *estimates = ARENA_UNCLEARED(search->arena, Estimate, space->candidate_count + extra);
-    for (int shape = 0; shape < space->mesh_count; shape++) {
-        const int first = search->first_of_shape[shape], old = search->first_of_shape[shape + 1] - first;
-        memcpy(candidates + count, space->candidates + first, (size_t)old * sizeof *candidates);
-        memcpy(estimates + count, search->estimates + first, (size_t)old * sizeof *estimates);
-        search->first_of_shape[shape] = count;
-        count += old;
-        for (int i = 0; i < search->partial_count[shape]; i++, count++) {
-            candidates[count] = search->partial[shape * PARTIAL_PER_SHAPE + i].candidate;
-            estimates[count] = search->partial[shape * PARTIAL_PER_SHAPE + i].estimate;
-        }
+    make_room(search, extra);
+    for (int shape = space->mesh_count - 1, before = extra; shape >= 0; shape--) {
+        const int made = search->partial_count[shape];
+        before -= made;
+        move_shape(search, shape, before);
+        search->first_of_shape[shape + 1] += before + made;
     }
-    search->first_of_shape[space->mesh_count] = count;
-    space->candidates = search->result->candidates = candidates;
-    search->estimates = estimates;
-    space->candidate_count = search->result->candidate_count = search->result->search.candidates = count;
+    space->candidate_count = search->result->candidate_count = search->result->search.candidates =
+        search->first_of_shape[space->mesh_count];
 }

@@ -75,7 +75,7 @@ const char *search_ring_outdone(const Search *search, SearchWorker *worker, int 
 }
 
 static double hope_of(const Search *search, const Candidate *candidate) {
-    const Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+    const Estimate *estimate = search_estimate_of(search, candidate);
     return candidate->tokens_per_s * estimate->step_s / (estimate->step_s - estimate->bubble_s / 2);
 }
 

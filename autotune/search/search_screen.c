@@ -217,7 +217,7 @@ bool search_less_matters(const Search *search, const SearchWorker *worker, const
 }
 
 static void take_estimate(const Search *search, SearchWorker *worker, Candidate *candidate) {
-    const Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+    const Estimate *estimate = search_estimate_of(search, candidate);
     candidate->peak_bytes = estimate->peak_bytes;
     candidate->reserved_bytes = estimate->reserved_bytes;
     if (estimate->is_too_large) {
@@ -244,9 +244,15 @@ static EstimateLimits limits_of(const Search *search, const SearchWorker *worker
     return limits;
 }
 
+static Estimate *room_for_estimate(const Search *search, SearchWorker *worker, const Candidate *candidate) {
+    Estimate **estimate = &search->estimates[candidate - search->space.candidates];
+    *estimate = *estimate ? *estimate : ARENA_NEW(&worker->arena, Estimate);
+    return *estimate;
+}
+
 static Status price_candidate(const Search *search, SearchWorker *worker, Candidate *candidate,
                               const EstimateLimits *limits, Error *error) {
-    Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+    Estimate *estimate = room_for_estimate(search, worker, candidate);
     TRY(analytic_estimate_within(worker->analytic, &candidate->plan, limits, estimate, error));
     take_estimate(search, worker, candidate);
     return STATUS_OK;
@@ -278,7 +284,7 @@ static Status estimate_candidate(const Search *search, SearchWorker *worker, Can
     Estimate kept;
     TRY(find_kept(search, worker, &candidate->plan, false, &kept, error));
     if (kept.is_bound) {
-        search->estimates[candidate - search->space.candidates] = kept;
+        *room_for_estimate(search, worker, candidate) = kept;
         take_estimate(search, worker, candidate);
         return STATUS_OK;
     }
@@ -289,13 +295,13 @@ static Status estimate_candidate(const Search *search, SearchWorker *worker, Can
 }
 
 Status search_complete(const Search *search, SearchWorker *worker, Candidate *candidate, Error *error) {
-    const bool is_bound = search->estimates[candidate - search->space.candidates].is_bound;
+    const bool is_bound = search_estimate_of(search, candidate)->is_bound;
     const EstimateLimits limits = {.time_only = search->near};
     return is_bound ? price_candidate(search, worker, candidate, &limits, error) : STATUS_OK;
 }
 
 static bool is_too_large(const Search *search, const Candidate *candidate) {
-    return search->estimates[candidate - search->space.candidates].is_too_large;
+    return search_estimate_of(search, candidate)->is_too_large;
 }
 
 static bool is_thriftiest(const TrainPlan *plan) {
@@ -362,7 +368,7 @@ static void reject_too_large(const Search *search, SearchWorker *worker, Candida
 // in flight where there were v x pp at least: half as many.
 static double least_bytes(const Search *search, const ChoiceSlot *slot, int micro_batch) {
     const Candidate *too_large = slot->candidate, *fits = slot->fits;
-    const Estimate *estimate = &search->estimates[too_large - search->space.candidates];
+    const Estimate *estimate = search_estimate_of(search, too_large);
     const double gradients = estimate->growing_bytes + estimate->first_growing_bytes + estimate->last_growing_bytes;
     const int at = too_large->plan.micro_batch;
     const double more = fits ? (too_large->reserved_bytes - fits->reserved_bytes) / (at - fits->plan.micro_batch)

@@ -36,7 +36,7 @@ static Status predict_candidate(const Search *search, SearchWorker *worker, Cand
         TRY(predict_plan(&worker->predictor, &candidate->plan, true, &worker->arena, prediction, error));
     } else {
         TRY(search_complete(search, worker, candidate, error));
-        const Estimate *estimate = &search->estimates[candidate - search->space.candidates];
+        const Estimate *estimate = search_estimate_of(search, candidate);
         TRY(predict_from_estimate(&worker->predictor, &candidate->plan, estimate, &worker->arena, prediction, error));
     }
     candidate->peak_bytes = prediction->memory.peak_bytes;
@@ -136,7 +136,7 @@ static void reject_alike(SearchWorker *worker, Candidate *candidate, const Candi
 // A shape's choice that a search by estimate would take. Alternatives are compared with the best such choice.
 static void note_chosen(const Search *search, SearchWorker *worker, const Candidate *candidate,
                         const Prediction *prediction) {
-    const double step_s = search->estimates[candidate - search->space.candidates].step_s;
+    const double step_s = search_estimate_of(search, candidate)->step_s;
     const double tokens_per_s = (double)plan_tokens_per_step(&prediction->plan) / step_s;
     double *chosen = &worker->chosen_tokens_per_s[best_leaves_room(search->request, prediction->memory.reserved_bytes)];
     *chosen = tokens_per_s > *chosen ? tokens_per_s : *chosen;

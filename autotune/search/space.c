@@ -12,7 +12,7 @@
 #include "sim/step/schedules/schedule.h"
 #include "sim/step/splits/split.h"
 
-enum { KNOWN_SPLITS = 32, KNOWN_RUNS = 4 };
+enum { KNOWN_SPLITS = 32, KNOWN_RUNS = 4, FIRST_CANDIDATES = 16 };
 
 // The most even split of a pipeline, and what it depends on in addition to the model.
 typedef struct KnownSplit {
@@ -61,8 +61,12 @@ static bool same_choices(const SpaceBuilder *builder, const TrainPlan *a, const 
 
 static Candidate *room_for_one(SpaceBuilder *builder) {
     Space *space = builder->space;
-    space->candidates = arena_grow_uncleared(builder->arena, space->candidates, (size_t)space->candidate_count,
-                                             &builder->capacity, sizeof *space->candidates);
+    if ((size_t)space->candidate_count == builder->capacity) {
+        const size_t more = builder->capacity > 0 ? 2 * builder->capacity : FIRST_CANDIDATES;
+        space->candidates =
+            arena_resize(builder->arena, space->candidates, builder->capacity, more, sizeof *space->candidates);
+        builder->capacity = more;
+    }
     return &space->candidates[space->candidate_count];
 }
 
@@ -545,4 +549,6 @@ void space_enumerate_near(const TuneRequest *request, const Mesh *mesh, Arena *a
     for (int shape = 0; shape < space->mesh_count; shape++) {
         add_shape(&builder, shape);
     }
+    space->candidates = arena_resize(arena, space->candidates, builder.capacity, (size_t)space->candidate_count,
+                                     sizeof *space->candidates);
 }

@@ -47,12 +47,16 @@ static ArenaBlock *block_add(Arena *arena, size_t bytes) {
     return block;
 }
 
-static void *take(Arena *arena, size_t bytes, bool clear) {
+static size_t padded_to_align(size_t bytes) {
     if (bytes > SIZE_MAX - ARENA_ALIGN_BYTES) {
         arena_exhausted(bytes);
     }
     const size_t wanted = bytes == 0 ? 1 : bytes;
-    const size_t padded = (wanted + ARENA_ALIGN_BYTES - 1) / ARENA_ALIGN_BYTES * ARENA_ALIGN_BYTES;
+    return (wanted + ARENA_ALIGN_BYTES - 1) / ARENA_ALIGN_BYTES * ARENA_ALIGN_BYTES;
+}
+
+static void *take(Arena *arena, size_t bytes, bool clear) {
+    const size_t padded = padded_to_align(bytes);
     ArenaBlock *block = arena->head;
     if (!block || block->capacity_bytes - block->used_bytes < padded) {
         block = block_add(arena, padded);
@@ -63,11 +67,15 @@ static void *take(Arena *arena, size_t bytes, bool clear) {
     return clear ? memset(memory, 0, padded) : memory;
 }
 
-static void *take_array(Arena *arena, size_t count, size_t element_bytes, bool clear) {
+static size_t array_bytes(size_t count, size_t element_bytes) {
     if (element_bytes != 0 && count > SIZE_MAX / element_bytes) {
         arena_exhausted(SIZE_MAX);
     }
-    return take(arena, count * element_bytes, clear);
+    return count * element_bytes;
+}
+
+static void *take_array(Arena *arena, size_t count, size_t element_bytes, bool clear) {
+    return take(arena, array_bytes(count, element_bytes), clear);
 }
 
 void *arena_alloc(Arena *arena, size_t bytes) {
@@ -106,6 +114,40 @@ void *arena_grow(Arena *arena, void *array, size_t count, size_t *capacity, size
 
 void *arena_grow_uncleared(Arena *arena, void *array, size_t count, size_t *capacity, size_t element_bytes) {
     return count < *capacity ? array : doubled(arena, array, capacity, element_bytes, false);
+}
+
+// Where the block that holds nothing else is linked; NULL = there is none.
+static ArenaBlock **own_block(Arena *arena, const void *array, size_t padded) {
+    ArenaBlock **at = &arena->head;
+    while (*at && (array != (*at)->data || (*at)->used_bytes != padded)) {
+        at = &(*at)->next;
+    }
+    return *at ? at : NULL;
+}
+
+// The system moves large blocks by their pages.
+static void *resize_block(Arena *arena, ArenaBlock **at, size_t padded) {
+    ArenaBlock *block = realloc(*at, sizeof(ArenaBlock) + padded);
+    if (!block) {
+        arena_exhausted(padded);
+    }
+    arena->used_bytes += padded - block->used_bytes;
+    block->capacity_bytes = block->used_bytes = padded;
+    *at = block;
+    return block->data;
+}
+
+void *arena_resize(Arena *arena, void *array, size_t count, size_t new_count, size_t element_bytes) {
+    const size_t bytes = array_bytes(count, element_bytes), new_bytes = array_bytes(new_count, element_bytes);
+    ArenaBlock **own = array ? own_block(arena, array, padded_to_align(bytes)) : NULL;
+    if (own && new_bytes >= ARENA_MAX_STEP_BYTES) {
+        return resize_block(arena, own, padded_to_align(new_bytes));
+    }
+    if (array && new_bytes <= bytes) {
+        return array;
+    }
+    void *moved = take(arena, new_bytes, false);
+    return bytes > 0 ? memcpy(moved, array, bytes) : moved;
 }
 
 char *arena_text(Arena *arena, const char *text) {

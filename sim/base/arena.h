@@ -37,6 +37,10 @@ void *arena_grow_uncleared(Arena *arena, void *array, size_t count, size_t *capa
 #define ARENA_PUSH(arena, array, count, capacity)                                                                      \
     (*((array) = arena_grow((arena), (array), (size_t)(count), (capacity), sizeof *(array)), &(array)[(count)++]))
 
+// The array with another number of elements; nothing may point into the old one. What is added is undefined. A large
+// array, which has a block to itself, leaves no copy behind.
+void *arena_resize(Arena *arena, void *array, size_t count, size_t new_count, size_t element_bytes);
+
 char *arena_text(Arena *arena, const char *text);  // copy
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vformat(Arena *arena, const char *format, va_list values);

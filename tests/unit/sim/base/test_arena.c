@@ -57,6 +57,27 @@ Test(arena, one_allocation_may_be_larger_than_any_block) {
     arena_free(&arena);
 }
 
+// Through sizes that share a block and such that have one to themselves, of which no second one is kept.
+Test(arena, an_array_keeps_what_it_holds_at_any_size) {
+    Arena arena = {0};
+    size_t count = 0;
+    int *array = NULL;
+    for (size_t more = 1; more <= (size_t)16 << 20; more *= 4) {
+        array = arena_resize(&arena, array, count, more, sizeof *array);
+        arena_alloc(&arena, 100);  // which is in the way of growing
+        for (size_t i = count; i < more; i++) {
+            array[i] = (int)i;
+        }
+        count = more;
+    }
+    array = arena_resize(&arena, array, count, count - 1000, sizeof *array);
+    for (size_t i = 0; i < count - 1000; i++) {
+        cr_assert_eq(array[i], (int)i);
+    }
+    cr_assert_lt(arena.used_bytes, (count + count / 2) * sizeof *array, "a large one is not there twice");
+    arena_free(&arena);
+}
+
 Test(arena, a_reset_keeps_the_largest_block_so_a_steady_loop_stays_in_it) {
     Arena arena = {0};
     for (int i = 0; i < 100; i++) {
