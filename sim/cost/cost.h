@@ -105,8 +105,7 @@ void cost_streams_from(Accelerator *accelerator, double held_bytes);
 // then neither issues anything.
 double message_sleep_s(const CostModel *model, const Mesh *mesh);
 
-// Host time for each rank of a tp group in addition to its own operations, while a pipeline's stages are on nodes of
-// their own (TargetRuntime).
+// Host time of a collective that ranks check beforehand, in addition to its own operations (TargetRuntime, checked.c).
 double rank_host_s(const CostModel *model, const StepProgram *program, const Task *task);
 
 // And for the tensors that an update is of.

@@ -468,14 +468,3 @@ double message_sleep_s(const CostModel *model, const Mesh *mesh) {
                         mesh_group_placement(mesh, AXIS_BIT(AXIS_TP), per_node).nodes >= runtime->stalls_from_tp_nodes;
     return stalls ? runtime->message_sleep_s : 0;
 }
-
-double rank_host_s(const CostModel *model, const StepProgram *program, const Task *task) {
-    const Mesh *mesh = &program->plan.mesh;
-    const double each_s = model->target->runtime.stage_host_s_per_rank;
-    if (each_s == 0 || mesh->size[AXIS_PP] == 1 || !task_is_collective(task) ||
-        program->groups[task->group].axes != AXIS_BIT(AXIS_TP)) {
-        return 0;
-    }
-    const int per_node = cost_ranks_per_node(model->profile, mesh);
-    return mesh_group_placement(mesh, AXES_STAGE, per_node).nodes > 1 ? each_s * mesh->size[AXIS_TP] : 0;
-}

@@ -149,6 +149,7 @@ static const TargetField fields[] = {
     NEWER(runtime.messages_stop_host),
     HASHED_AS(runtime.message_sleep_s, "runtime.message_host_s"),
     NEWER(runtime.launches_wait),
+    NEWER(runtime.checks_collectives),
     NEWER(runtime.fp8_one_layout),
     NEWER(runtime.cuda_13),
     NEWER(runtime.stalls_from_nodes),

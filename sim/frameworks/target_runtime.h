@@ -36,8 +36,9 @@ typedef struct TargetRuntime {
     int sinkhorn_rounds;
     // The choice alone, and rotary positions (no-rope-fusion)
     bool router_rope_apart;
-    double stage_host_s_per_rank;  // and per rank of a tp group for each of its collectives, where stages of a pipeline
-                                   // are on nodes of their own
+    double stage_host_s_per_rank;  // and of each collective per rank of its group, where ranks check it beforehand
+    bool checks_collectives;  // always (TORCH_DISTRIBUTED_DEBUG=DETAIL, sim/cost/checked.c); else where stages of a
+                              // pipeline are on nodes of their own
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued
     double message_sleep_s;   // both hosts sleep at each message from when they are there, where the job is on so many
     int stalls_from_nodes, stalls_from_tp_nodes;  // nodes, or a tp group

@@ -453,6 +453,12 @@ Test(run_case, launches_wait_where_a_column_says_so) {
     cr_expect_not(case_with("dgx-a100-80g", "launch_blocking,dropout", "", "")->request.target->runtime.launches_wait);
 }
 
+Test(run_case, collectives_are_checked_where_a_column_says_so) {
+    const char *columns = "checked_collectives,dropout";
+    cr_expect(case_with("dgx-a100-80g", columns, "1", "")->request.target->runtime.checks_collectives);
+    cr_expect_not(case_with("dgx-a100-80g", columns, "", "")->request.target->runtime.checks_collectives);
+}
+
 static const RunCase *case_of_locator(const char *locator, const char *loss) {
     return case_with("dgx-a100-80g", "source_locator,loss", locator, loss);
 }
