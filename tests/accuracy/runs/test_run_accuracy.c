@@ -75,14 +75,12 @@ typedef struct Bound {
     double median, p90, in_interval;
 } Bound;
 
-// nanotron's were 0.05 and 0.32 while its host time, and a share of its layers' time that nothing explained, were
-// fitted to it alone, and 0.34 while its reductions in stage 1 were DDP's, which its code does not have; accelerate's
-// were 0.025 and 0.15 and fsdp1's 0.03 and 0.12 while Oumi's runs, on which nothing is fitted, counted as fsdp1's
-// (RESULTS.md).
+// nanotron's second was 0.32 to 0.35 until its slow runs were said to check their collectives; accelerate's were 0.025
+// and 0.15 and fsdp1's 0.03 and 0.12 while Oumi's runs, on which nothing is fitted, counted as fsdp1's (RESULTS.md).
 static const Bound bounds[] = {{"accelerate", 0.03, 0.13, 0.85},
                                {"fsdp1", 0.025, 0.085, 0.85},
                                {"megatron", 0.05, 0.17, 0.8},
-                               {"nanotron", 0.05, 0.35, 0.85},
+                               {"nanotron", 0.05, 0.17, 0.9},
                                {"torchtitan", 0.085, 0.33, 0.8}};
 
 static const ErrorScore *score_of(const char *target) {
