@@ -204,6 +204,7 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                                           RUNS}},
     [PLAN_RECOMPUTE_EVERY] = {"recompute_every", .label = "every n-th layer recomputed", AT(recompute_every),
                               .high = 31, .matters = recomputes_every_nth, .scope = PLAN_OF_SHAPE, .fitted = true,
+                              .column = "recompute_every", .column_is_number = true,
                               .option = {"recompute-every", "auto|N", "layers", "auto; predict, run: 0",
                                          "recompute full of every N-th layer only, 0 each; auto tries the largest N "
                                          "that fits",

@@ -299,7 +299,7 @@ Test(fresh_runs, mlperf_6_and_recipes_measured_again_stay_near_their_first_score
     check_fresh(FOLDER "fresh10.csv", (Stated){65, 62, 62, .median = 0.085, .p90 = 0.185});
 }
 
-// OpenEuroLLM on JUPITER's GH200: 16.8 and 26.2 % when first predicted, where one MFU errs by 25.9 and 73.2.
+// OpenEuroLLM on JUPITER's GH200: 109 rows when first predicted, 16.8 and 26.2 %, where one MFU errs by 25.9 and 73.2.
 Test(fresh_runs, jupiter_stays_near_its_first_score) {
     const Accuracy of =
         score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh11.csv", NULL},
@@ -307,13 +307,14 @@ Test(fresh_runs, jupiter_stays_near_its_first_score) {
                                 .groups_paths = (const char *const[]){FOLDER "fresh11_groups.csv", NULL},
                                 .effort = EFFORT_ESTIMATE});
     cr_expect_eq(of.runs.count, 118);
-    cr_expect_eq(of.scored, 109);
+    cr_expect_eq(of.scored, 114);
     cr_expect_eq(of.ranking.unknown_ids, 0);
     cr_expect_eq(of.ranking.groups, 6);
-    check_errors(&of, 0.175, 0.27);
+    check_errors(&of, 0.175, 0.265);
     check_beats_one_mfu(&of);
+    cr_expect_leq(of.memory.median_abs, 0.09, "memory %.3f", of.memory.median_abs);
     cr_expect_leq(of.ranking.median_regret, 1.005, "%.3f", of.ranking.median_regret);
-    cr_expect_geq(of.oom.called_feasible, 106, "%d", of.oom.called_feasible);
+    cr_expect_geq(of.oom.called_feasible, 114, "%d", of.oom.called_feasible);
     cr_expect_eq(of.oom.n, 15);
-    cr_expect_geq(of.oom.called_infeasible, 9, "%d", of.oom.called_infeasible);
+    cr_expect_geq(of.oom.called_infeasible, 8, "%d", of.oom.called_infeasible);
 }
