@@ -306,15 +306,15 @@ Test(fresh_runs, jupiter_stays_near_its_first_score) {
                                 .oom_paths = (const char *const[]){FOLDER "fresh11_oom.csv", NULL},
                                 .groups_paths = (const char *const[]){FOLDER "fresh11_groups.csv", NULL},
                                 .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.runs.count, 118);
-    cr_expect_eq(of.scored, 114);
+    cr_expect_eq(of.runs.count, 131);
+    cr_expect_eq(of.scored, 127);
     cr_expect_eq(of.ranking.unknown_ids, 0);
     cr_expect_eq(of.ranking.groups, 6);
     check_errors(&of, 0.175, 0.265);
     check_beats_one_mfu(&of);
     cr_expect_leq(of.memory.median_abs, 0.09, "memory %.3f", of.memory.median_abs);
     cr_expect_leq(of.ranking.median_regret, 1.005, "%.3f", of.ranking.median_regret);
-    cr_expect_geq(of.oom.called_feasible, 114, "%d", of.oom.called_feasible);
+    cr_expect_geq(of.oom.called_feasible, 127, "%d", of.oom.called_feasible);
     cr_expect_eq(of.oom.n, 15);
     cr_expect_geq(of.oom.called_infeasible, 8, "%d", of.oom.called_infeasible);
 }
