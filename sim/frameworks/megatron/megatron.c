@@ -290,7 +290,7 @@ static const char *refuse_parts(const Target *target, const ModelSpec *model, co
 static const char *refuse_sinks(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     REFUSE_IF(arena, model->sinks && plan->mesh.size[AXIS_CP] > 1,
               "Context parallelism only supports softmax_type='learnable', the sinks of %s, with cp_comm_type = 'a2a', "
-              "which is not predicted yet: use cp=1",
+              "which is axis sp here: use cp=1",
               model->name);
     return NULL;
 }

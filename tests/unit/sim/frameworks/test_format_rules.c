@@ -106,7 +106,7 @@ Test(format_rules, megatron_cuts_no_sequences_of_attention_with_sinks) {
         const TrainPlan plan = plan_on(found(targets[i]), &(Mesh){.size = SIZES(1, 4, 2, 1)});
         check_reason(found(targets[i]), &plan,
                      "Context parallelism only supports softmax_type='learnable', the sinks of gpt-oss-20b, with "
-                     "cp_comm_type = 'a2a', which is not predicted yet: use cp=1");
+                     "cp_comm_type = 'a2a', which is axis sp here: use cp=1");
     }
     const TrainPlan other = plan_on(found("automodel"), &(Mesh){.size = SIZES(1, 4, 2, 1)});
     const char *reason = NULL;
