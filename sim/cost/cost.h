@@ -110,6 +110,8 @@ double rank_host_s(const CostModel *model, const StepProgram *program, const Tas
 
 // And for the tensors that an update is of.
 double update_host_s(const CostModel *model, const StepProgram *program, const Task *task);
+// Of FSDP's hooks on the unit that is gathered or reduced (shard_host.c).
+double shard_host_s(const CostModel *model, const StepProgram *program, const Task *task);
 
 // What a kernel, or one thread, needs of the cores that are a rank's part of its node; 0 on a GPU.
 double cost_core_share(const ClusterProfile *profile, int ranks_on_node, bool one_thread);

@@ -134,6 +134,7 @@ static const TargetField fields[] = {
     NEWER(runtime.module_operations),
     NEWER(runtime.torch_linears),
     NEWER(runtime.hooks_modules),
+    NEWER(runtime.shard_hooks),
     NEWER(runtime.autocasts),
     NEWER(runtime.autocasts_shards),
     NEWER(runtime.checks_loss),

@@ -24,7 +24,8 @@ const TargetVersion pytorch_fsdp = {
         SETTINGS(SET(reduce_dtype_bf16, DTYPE_BF16),  // MixedPrecisionPolicy(reduce_dtype=bf16) (P2)
                  SET(shard_copies, true),             // copy-out and chunk_cat on the compute stream (P6)
                  SET(backward_prefetch, true),        // one layer ahead in pre_backward (P6)
-                 SET(shard_needs_fsdp, true),         // fully_shard is the only sharding (P1)
+                 SET(runtime.shard_hooks, SHARD_HOOKS_BY_PARAMETER),  // FSDPParamGroup
+                 SET(shard_needs_fsdp, true),                         // fully_shard is the only sharding (P1)
                  SET(max_zero, 3), SET(runtime.loss_by_row, true),
                  SET(offloads, 1u << OFFLOAD_PARAMETERS),  // CPUOffloadPolicy; FSDP 1: CPUOffload(offload_params)
                  SET(bf16_optimizer_bytes_per_parameter, 20.0)),  // sim/SOURCES.md A6: pure bf16

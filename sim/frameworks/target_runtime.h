@@ -17,12 +17,16 @@
 #define CORE_UPDATE_HOST_S 36e-6
 #define CORE_COUNTED_HOST_S 34.5e-6
 
+// FSDP 2 has hooks that go over a unit's parameters one by one, FSDP 1 one flat parameter.
+typedef enum ShardHooks { SHARD_HOOKS_NONE, SHARD_HOOKS_BY_PARAMETER, SHARD_HOOKS_FLAT, SHARD_HOOKS_COUNT } ShardHooks;
+
 typedef struct TargetRuntime {
     double host_s_per_op;      // host time to issue one operation
     bool follows_processor;    // host_s_per_op is of a DGX H100's processor, not of the one that it was seen on
     double host_pace;          // of the cluster's processor (Node); 0 = that one's
     double module_operations;  // that one counts as in modules of Transformer Engine's layers, host late; 0 = one
     bool hooks_modules;        // stage 3: Python around each module of the model (sim/cost/hook_host.c)
+    ShardHooks shard_hooks;    // the same around each unit that is sharded (sim/cost/shard_host.c)
     // Forward is under torch.autocast where nothing is sharded; and where it is (sim/cost/autocast.c)
     bool autocasts, autocasts_shards;
     bool checks_loss;    // of each micro-step, for which the host waits

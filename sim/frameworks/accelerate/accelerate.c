@@ -85,6 +85,7 @@ static const TargetVersion accelerate_1_0 = {
     .settings = SETTINGS(
         SET(root_kept, true),  // tests/frameworks: fsdp1; what is cast to bf16 before the gather leaves no bf16 shard
         SET(tp_flavour, TP_AR), SET(runtime.autocasts_shards, true),  // prepare_model, before FSDP wraps the model
+        SET(runtime.shard_hooks, SHARD_HOOKS_FLAT),                   // FlatParamHandle
         SET(recompute_flavour, RECOMPUTE_BLOCK),           // gradient_checkpointing: a layer's input is all that stays
         SET(unsharded_optimizers, 0),                      // flat parameters are plain tensors
         SET(frozen_held, true), SET(upcasts_norms, true),  // TRL before 0.25 (sim/step/lower_upcast.c)

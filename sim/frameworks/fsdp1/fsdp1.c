@@ -8,7 +8,8 @@ static const TargetVersion fsdp1_2_0 = {
     .extends = &pytorch_fsdp,
     .evidence = "223 published runs",
     .settings = SETTINGS(
-        SET(root_unit, true),  // tests/frameworks: traces of fsdp1
+        SET(runtime.shard_hooks, SHARD_HOOKS_FLAT),  // FlatParamHandle
+        SET(root_unit, true),                        // tests/frameworks: traces of fsdp1
         SET(root_kept, true),  // FSDP's _post_forward_reshard spares the root; no bf16 shard stays
         SET(tp_flavour, TP_AR), SET(axes, AXES_DP), SET(fused_projections, true),  // llm-foundry's MPT: Wqkv
         SET(replicas_each_step, true),  // Composer's default sync schedule reduces on every micro-step

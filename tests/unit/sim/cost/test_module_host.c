@@ -230,3 +230,31 @@ Test(cost, stage_three_of_deepspeed_takes_the_host_longer_by_its_hooks) {
         cr_expect_eq(task_gap_s(&hooked, &plan, task, 1e-4), task_gap_s(&plain, &plan, task, 1e-4), "row %zu", i);
     }
 }
+
+// By parameter, or one flat one, on the scale of Megatron-core's modules; at stage 3 alone.
+Test(cost, hooks_of_a_unit_take_the_host_longer_where_it_is_gathered_and_reduced) {
+    Unit unit = {.slice_count = 9};
+    StepProgram program = {.plan = {.zero = 3}, .units = &unit, .unit_count = 1};
+    const struct {
+        Task task;
+        double us[SHARD_HOOKS_COUNT];
+    } rows[] = {
+        {{.kind = TASK_ALL_GATHER}, {0, 791.6, 339.5}},  // (314 + 9 x 27.8) x 1.403
+        {{.kind = TASK_ALL_GATHER, .phase = PHASE_BACKWARD}, {0, 507.9, 242.7}},
+        {{.kind = TASK_REDUCE_SCATTER, .phase = PHASE_BACKWARD}, {0, 565.7, 195.0}},
+        {{.kind = TASK_ALL_GATHER, .phase = PHASE_OPTIMIZER}, {0, 0, 0}},
+        {{.kind = TASK_ALL_GATHER, .unit = -1}, {0, 0, 0}},
+        {{.kind = TASK_COPY}, {0, 0, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int hooks = 0; hooks < SHARD_HOOKS_COUNT; hooks++) {
+            const Target target = {.runtime.shard_hooks = (ShardHooks)hooks};
+            const CostModel model = {.target = &target};
+            program.plan.zero = 3;
+            const double more_s = shard_host_s(&model, &program, &rows[i].task);
+            cr_expect_float_eq(more_s, rows[i].us[hooks] * 1e-6, 0.1e-6, "row %zu, %d: %g", i, hooks, more_s);
+            program.plan.zero = 0;
+            cr_expect_eq(shard_host_s(&model, &program, &rows[i].task), 0, "row %zu", i);
+        }
+    }
+}
