@@ -1,7 +1,8 @@
 // Ring: every rank passes parts to its neighbour; ordered so that a node is left and entered once per ring and rail.
 // Formulas: sim/SOURCES.md C4. Start-up grows with the steps, each at the
-// latency of its link; the payload is limited by the node links, the NICs, or both (smooth maximum). kappa is the local
-// copy of a rank's own part, which costs NVLink-class bandwidth but not the network.
+// latency of its link; the payload takes as long as the slower of the node's links and the network, as chunks follow
+// each other: rings of 4 to 128 H100 nodes reach 367 to 391 GB/s, where a node's own reach 368 and the NICs 384. kappa
+// is the local copy of a rank's own part, which costs NVLink-class bandwidth but not the network.
 
 #include "sim/cost/collective.h"
 
@@ -54,7 +55,7 @@ static CollectiveCost ring_cost(const ClusterProfile *profile, CollectiveKind ki
     cost.uplink_s = collective_tiers_s(profile, group, wire_bytes);
     const double network_s = smooth_max(cost.nic_s, cost.uplink_s);
     const LinkCurve curve = paced_curve(profile, group, start_s, steps - fabric_steps);
-    cost.seconds = collective_curve_s(start_s, smooth_max(cost.link_s, network_s) + sum_s, &curve) +
+    cost.seconds = collective_curve_s(start_s, fmax(cost.link_s, network_s) + sum_s, &curve) +
                    collective_between_nodes_s(profile, group);
     return cost;
 }

@@ -30,11 +30,9 @@ Test(golden_cost, ring_all_gather_in_a_node) {
 
 Test(golden_cost, ring_all_gather_over_two_nodes) {
     // n 8, N 2: s 7, sx 1: a = 5 + 6 x 1 + 1 x 10 = 21 us
-    // links: 7.5/8 x 800 MB / 100 GB/s = 7.5 ms; NICs: 7/8 x 800 MB / (0.5 x 40 GB/s) = 35 ms
-    // smooth maximum: 35 x (1 + (7.5/35)^4)^(1/4) = 35 x 1.00210850^(1/4) = 35.018434 ms
+    // links: 7.5/8 x 800 MB / 100 GB/s = 7.5 ms; NICs: 7/8 x 800 MB / (0.5 x 40 GB/s) = 35 ms, the slower
     const ClusterProfile round = machine_round();
-    check_collective(&round, COLLECTIVE_REDUCE_SCATTER, (GroupPlacement){8, 2, 4, 1, 0, 0}, 8e8, 21e-6 + 35.018434e-3,
-                     "ring");
+    check_collective(&round, COLLECTIVE_REDUCE_SCATTER, (GroupPlacement){8, 2, 4, 1, 0, 0}, 8e8, 21e-6 + 35e-3, "ring");
 }
 
 Test(golden_cost, sibling_groups_divide_the_nics) {
