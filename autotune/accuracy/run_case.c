@@ -337,15 +337,14 @@ static double recorded_bytes(const RunCase *run) {
     return 2 * of_half * layers * tokens * (double)run->request.model.hidden * dtype_bytes(plan_activation_dtype(plan));
 }
 
-void run_case_build(RunMapper *mapper, const RunRow *row, RunCase *run) {
+void run_case_build(RunMapper *mapper, const RunRow *given, RunCase *run) {
+    const RunRow *row = row_as_tested(given, mapper->arena);
     *run = (RunCase){.row = row, .computed = row_is_computed(row)};
     const char *reason = row->usable != 1     ? "marked as not usable"
                          : row->unreadable    ? row->unreadable
                          : row_is_paddle(row) ? "PaddlePaddle is not in this version"
                          : row_is_hybrid(row) ? "layers of state-space models are not predicted yet"
-                         : row_updates_by_muon(row)
-                             ? "Muon beside hashes of all weights, or without its layout of matrices"
-                             : NULL;
+                                              : NULL;
     reason = reason ? reason : run_target_find(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {

@@ -94,6 +94,8 @@ static const char *const unfused[] = {"_pp4_vp1/",
                                       "tp2_pp1_te_a2a_ovlp_8experts",
                                       "tp2_pp2_ep2_etp2_te_4experts2parallel",
                                       "tp2_pp2_ep2_te_4experts2parallel",
+                                      "_te_tp2_pp2_ep4_etp1_",
+                                      "/moe/deepseek_proxy_fsdp_",
                                       NULL};
 
 // Before cuDNN's kernels and FlashAttention of the containers that are called lts were deterministic, on A100
@@ -171,11 +173,57 @@ bool row_sets_workspaces(const RunRow *row) {
     return row_workspace_bytes(row) > 0;
 }
 
-// --optimizer: muon, where the host hashes all weights in each step
-// (--check-weight-hash-across-dp-replicas-interval: 1), or one rank holds the states of the whole
-// embedding (--no-use-layer-wise-param-layout).
-bool row_updates_by_muon(const RunRow *row) {
-    return row_is_of_core(row) && row_cites(row, "_muon");
+// What columns of the reference's rows leave out, or have otherwise: --moe-layer-freq, --mtp-num-layers, --swiglu,
+// --fp8-recipe, --cuda-graph-modules, --attention-dropout and --optimizer.
+typedef struct TestRow {
+    const char *cites;
+    int64_t dense_layers, mtp;
+    const char *mlp, *fp8_recipe, *graphs, *attention_dropout, *optimizer;
+} TestRow;
+
+static const TestRow tested[] = {
+    {"_te_tp2_pp2_ep4_etp1_memory_", 1, 1, .mlp = "swiglu", .attention_dropout = "0"},
+    {"_te_tp2_pp2_ep4_etp1_mtp_", 1, 1, .mlp = "swiglu", .fp8_recipe = "tensorwise", .attention_dropout = "0"},
+    {"/moe/deepseek_proxy_fsdp_ep2_fsdp2/", 3, .fp8_recipe = "tensorwise", .attention_dropout = "0"},
+    {"/moe/deepseek_proxy_fsdp_ep2_fsdp2_", 1, .fp8_recipe = "tensorwise", .attention_dropout = "0"},
+    {"_etp2_pp2_scoped_cudagraph", 4, 1, .fp8_recipe = "blockwise", .graphs = "attn+mlp+router",
+     .attention_dropout = "0"},
+    {"_te_ep8_resume_torch_dist_muon", .optimizer = "muon"},
+    {"_te_ep8_resume_torch_dist_dist_muon", .optimizer = "muon"},
+};
+
+static const char *said_or(const char *word, const char *other) {
+    return word[0] || !other ? word : other;
+}
+
+static void correct(RunRow *row, const TestRow *test) {
+    const char **words = row->plan_word;
+    row->mlp = test->mlp ? test->mlp : row->mlp;
+    row->experts.dense_layers = row->experts.dense_layers > 0 ? row->experts.dense_layers : test->dense_layers;
+    row->plan_number[PLAN_MTP] = row->plan_number[PLAN_MTP] > 0 ? row->plan_number[PLAN_MTP] : test->mtp;
+    row->attention_dropout = said_or(row->attention_dropout, test->attention_dropout);
+    words[PLAN_OPTIMIZER] = said_or(words[PLAN_OPTIMIZER], test->optimizer);
+    words[PLAN_CUDA_GRAPHS] = said_or(words[PLAN_CUDA_GRAPHS], test->graphs);
+    if (strcmp(words[PLAN_PRECISION], "fp8") == 0) {
+        words[PLAN_FP8_RECIPE] = said_or(words[PLAN_FP8_RECIPE], test->fp8_recipe);
+    }
+}
+
+const RunRow *row_as_tested(const RunRow *row, Arena *arena) {
+    for (size_t i = 0; row_is_of_core(row) && i < sizeof tested / sizeof tested[0]; i++) {
+        if (row_cites(row, tested[i].cites)) {
+            RunRow *own = ARENA_NEW(arena, RunRow);
+            *own = *row;
+            correct(own, &tested[i]);
+            return own;
+        }
+    }
+    return row;
+}
+
+// --check-weight-hash-across-dp-replicas-interval: 1.
+bool row_hashes_weights(const RunRow *row) {
+    return row_is_of_core(row) && row_cites(row, "_te_ep8_resume_torch_dist_muon");
 }
 
 // --is-hybrid-model: its rows have the sizes of its attention alone.

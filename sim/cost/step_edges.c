@@ -42,14 +42,23 @@ static double data_ranks(const TrainPlan *plan) {
     return (double)size[AXIS_DP_REPLICATE] * size[AXIS_DP_SHARD] * size[AXIS_CP] * size[AXIS_SP];
 }
 
-// Experts have buffers of their own.
-static double reduced_buckets(const TargetRuntime *runtime, const ModelSpec *model, const TrainPlan *plan) {
+// Of all stages, before data ranks share them.
+typedef struct HeldParameters {
+    double experts, others;
+} HeldParameters;
+
+static HeldParameters held_parameters(const ModelSpec *model, const TrainPlan *plan) {
     const int *size = plan->mesh.size;
-    const double bucket = bucket_parameters(runtime, data_ranks(plan));
     const double experts = (double)model_expert_parameters(model);
     const double others = (double)model_parameters(model) - experts;
-    const double expert_ranks = (double)size[AXIS_EP] * plan_expert_tp(plan);
-    return ceil(others / size[AXIS_TP] / bucket) + ceil(experts / expert_ranks / bucket);
+    return (HeldParameters){experts / ((double)size[AXIS_EP] * plan_expert_tp(plan)), others / size[AXIS_TP]};
+}
+
+// Experts have buffers of their own.
+static double reduced_buckets(const TargetRuntime *runtime, const ModelSpec *model, const TrainPlan *plan) {
+    const double bucket = bucket_parameters(runtime, data_ranks(plan));
+    const HeldParameters held = held_parameters(model, plan);
+    return ceil(held.others / bucket) + ceil(held.experts / bucket);
 }
 
 // Reduced behind backward they are one bucket.
@@ -61,6 +70,13 @@ static double bucket_stops_s(const CostModel *model, const ModelSpec *spec, cons
     }
     const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
     return reduced_buckets(runtime, spec, plan) * runtime->bucket_stop_operations * runtime->host_s_per_op * pace;
+}
+
+static double hashes_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan) {
+    const TargetRuntime *runtime = &model->target->runtime;
+    const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
+    const HeldParameters held = held_parameters(spec, plan);
+    return runtime->hashed_s_per_parameter * pace * (held.experts + held.others) / mesh_stages(&plan->mesh);
 }
 
 // Of a matrix that is orthogonalised: decayed, averaged, gathered over its ranks (3), divided by its norm (4), cast
@@ -101,5 +117,5 @@ double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const Tr
     if (runtime->host_s_per_tensor > 0) {
         seconds += runtime->host_s_per_tensor * (double)trained_tensors(spec, plan);
     }
-    return seconds + bucket_stops_s(model, spec, plan);
+    return seconds + bucket_stops_s(model, spec, plan) + hashes_s(model, spec, plan);
 }

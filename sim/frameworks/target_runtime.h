@@ -53,6 +53,7 @@ typedef struct TargetRuntime {
     // While the device waits: for each token of a micro-step; once a step for each tensor of trained parameters
     double host_s_per_token, host_s_per_tensor;
     double update_host_s_per_tensor;  // and for each that the rank updates, as it issues the update
+    double hashed_s_per_parameter;    // of what a rank holds, where replicas are compared after each step
     double collective_share;          // of a collective's time on top: late ranks, the runner's work around it
     double crowding_share;            // of a task's time on top per rank that waits for the same core of a CPU
     double memory_passes;  // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode

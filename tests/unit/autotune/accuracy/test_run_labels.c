@@ -296,12 +296,38 @@ Test(run_labels, attention_of_tests_of_experts_is_unfused_where_they_ask_for_it)
         {"moe/gpt3_mcore_te_tp2_pp1_resume_torch_dist_te_8experts2parallel_dist_optimizer/golden_values_lts_dgx_a100."
          "json",
          8, true},
+        {"moe/gpt3_mcore_te_tp2_pp2_ep4_etp1_memory_speed/golden_values_dev_dgx_h100.json", 32, true},
+        {"moe/deepseek_proxy_fsdp_ep2_fsdp2/golden_values_dev_dgx_gb200.json", 8, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const RunRow row = {.source_locator = arena_format(&arena, MEGATRON_TESTS "%s", cases[i].locator),
                             .experts.count = cases[i].experts};
         cr_expect_eq(row_attends_apart(&row), cases[i].apart, "%s", cases[i].locator);
     }
+}
+
+Test(run_labels, tests_of_experts_are_what_their_configurations_say_where_columns_do_not) {
+    RunRow row = {.source_locator =
+                      MEGATRON_TESTS "moe/gpt3_mcore_te_tp2_pp2_ep4_etp1_mtp_resume_torch_dist_fp8/g.json",
+                  .mlp = "gelu",
+                  .attention_dropout = ""};
+    for (int i = 0; i < PLAN_FIELD_COUNT; i++) {
+        row.plan_word[i] = "";
+        row.plan_number[i] = RUN_UNKNOWN;
+    }
+    row.plan_word[PLAN_PRECISION] = "fp8";
+    const RunRow *tested = row_as_tested(&row, &arena);
+    cr_expect_str_eq(tested->mlp, "swiglu");
+    cr_expect_str_eq(tested->plan_word[PLAN_FP8_RECIPE], "tensorwise");
+    cr_expect_str_eq(tested->attention_dropout, "0");
+    cr_expect(tested->experts.dense_layers == 1 && tested->plan_number[PLAN_MTP] == 1);
+    row.plan_word[PLAN_FP8_RECIPE] = "delayed";
+    row.experts.dense_layers = 3;
+    tested = row_as_tested(&row, &arena);
+    cr_expect_str_eq(tested->plan_word[PLAN_FP8_RECIPE], "delayed");
+    cr_expect_eq(tested->experts.dense_layers, 3);
+    row.source_locator = MEGATRON_TESTS "moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer/golden.json";
+    cr_expect_eq(row_as_tested(&row, &arena), &row);
 }
 
 Test(run_labels, instances_of_the_optimizer_are_replicas) {

@@ -184,6 +184,43 @@ Test(cost, a_router_and_positions_of_pytorchs_operations_take_the_host_longer) {
     }
 }
 
+// In mxfp8 the gaps of what is called and cast expert by expert stand for it.
+Test(cost, modules_of_mixtures_take_the_host_what_was_measured_of_them_but_in_mxfp8) {
+    const Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
+                         .expert_flavour = EXPERTS_PERMUTE_KERNELS,
+                         .runtime = {.host_s_per_op = 13e-6, .module_operations = 3}};
+    TrainPlan plan = {.fused = FUSED_FUSED, .precision = DTYPE_FP8, .fp8_recipe = FP8_BLOCK};
+    plan.mesh.size[AXIS_EP] = 2;
+    const Task attention = {.kind = TASK_ATTENTION, .part = GRAPHED_ATTENTION};
+    cr_expect_float_eq(task_host_s(&core, &plan, &attention), 566e-6, 1e-12);
+    plan.fp8_recipe = FP8_MX;
+    cr_expect_lt(task_host_s(&core, &plan, &attention), 100e-6);
+}
+
+// Experts are shared over ep, and a slower processor takes longer.
+Test(cost, weights_that_are_hashed_after_each_step_take_the_host_by_what_a_rank_holds) {
+    const Target target = {.runtime = {.hashed_s_per_parameter = 1e-9, .host_pace = 1.5}};
+    const CostModel cost = {.target = &target};
+    const LayerRun runs[] = {{LAYER_EXPERTS, 0, 2}};
+    const ModelSpec model = {.layers = 2,
+                             .hidden = 512,
+                             .heads = 8,
+                             .kv_heads = 8,
+                             .head_dim = 64,
+                             .experts = {.count = 8, .active = 2, .ffn = 1024},
+                             .runs = runs,
+                             .run_count = 1};
+    TrainPlan plan = {.micro_batch = 1, .seq = 100, .grad_accum = 1};
+    for (int i = 0; i < AXIS_COUNT; i++) {
+        plan.mesh.size[i] = 1;
+    }
+    const double all = (double)model_parameters(&model), experts = (double)model_expert_parameters(&model);
+    cr_expect_gt(experts, 0);
+    cr_expect_float_eq(cost_step_fixed_s(&cost, &model, &plan), 1.5e-9 * all, 1e-12);
+    plan.mesh.size[AXIS_EP] = 2;
+    cr_expect_float_eq(cost_step_fixed_s(&cost, &model, &plan), 1.5e-9 * (all - experts / 2), 1e-12);
+}
+
 // CheckpointFunction runs the modules again; core attention alone is without the rest of SelfAttention.
 Test(cost, modules_of_what_is_recomputed_take_the_host_as_forward_does) {
     const Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
