@@ -352,6 +352,7 @@ void run_case_build(RunMapper *mapper, const RunRow *given, RunCase *run) {
         run->request.target = label_rows_apply(row, there, mapper->arena);
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
+    run->request.model.experts.in_turn = row_gates_in_turn(row);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);
     run->skipped = reason;
     if (reason) {

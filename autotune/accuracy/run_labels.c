@@ -344,6 +344,13 @@ AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled) {
                                                : ATTENTION_CUDNN;
 }
 
+// NeMo Automodel's benchmarks have a gate that gives token t the experts from t times k on, all on one rank or two
+// (fake_balanced_gate of their configurations; FakeBalancedGate of components/moe/layers.py, 89e3a9fdd to 4f8b5760f).
+// Torchtitan's debug.moe_force_load_balance does the same: tests/accuracy/holdout/RESULTS.md.
+bool row_gates_in_turn(const RunRow *row) {
+    return row_cites(row, "Automodel@") && row->balance && strcmp(row->balance, "forced") == 0;
+}
+
 // Benchmarks force balance, also where a row says nothing; Sinkhorn's iterations reach it.
 bool row_router_learns(const RunRow *row) {
     static const char *const even[] = {"", "forced", "unknown", "sinkhorn"};

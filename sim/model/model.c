@@ -153,6 +153,7 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
         hash_text(hash, "experts");
         hash_ints(hash, of_experts, sizeof of_experts / sizeof of_experts[0]);
         hash_tag(hash, experts->unscaled, "unscaled");
+        hash_tag(hash, experts->in_turn, "in turn");
         if (experts->sigmoid.groups > 0) {
             hash_text(hash, "sigmoid");
             hash_int(hash, experts->sigmoid.groups);
@@ -177,7 +178,19 @@ static double met(int count, int drawn, int part) {
     return 1 - missed;
 }
 
+static int greatest_divisor(int a, int b) {
+    return b == 0 ? a : greatest_divisor(b, a % b);
+}
+
+// Of one behind the other, in the mean over where the first of them is.
+static double visited_in_turn(int active, int part) {
+    return 1 + (double)(active - greatest_divisor(active, part)) / part;
+}
+
 double experts_parts_visited(const Experts *experts, int parts) {
+    if (experts->in_turn) {
+        return visited_in_turn(experts->active, experts->count / parts);
+    }
     const int count = experts->count, groups = experts->sigmoid.groups, best = experts->sigmoid.active_groups;
     if (best == groups) {
         return parts * met(count, experts->active, count / parts);

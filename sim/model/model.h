@@ -78,6 +78,7 @@ typedef struct Experts {
     bool router_bias;  // count more
     bool bias;         // of the experts' products (gpt_oss)
     bool unscaled;     // a token's weights are those of a softmax over all experts, not over the ones that it visits
+    bool in_turn;      // a benchmark's gate: a token visits the experts after those of the token before it
     SigmoidRouter sigmoid;
     double balance;  // weight of each layer's load-balancing loss; 0 = none
 } Experts;

@@ -306,6 +306,16 @@ Test(run_labels, attention_of_tests_of_experts_is_unfused_where_they_ask_for_it)
     }
 }
 
+Test(run_labels, automodels_benchmarks_give_experts_out_in_turn) {
+    RunRow row = {.source_locator = "NVIDIA-NeMo/Automodel@055a4deb6: message; examples/llm_benchmark",
+                  .balance = "forced"};
+    cr_expect(row_gates_in_turn(&row));
+    row.balance = "natural";
+    cr_expect_not(row_gates_in_turn(&row));
+    row = (RunRow){.source_locator = "NVIDIA-NeMo/Megatron-Bridge@91b274390:docs", .balance = "forced"};
+    cr_expect_not(row_gates_in_turn(&row));
+}
+
 Test(run_labels, tests_of_experts_are_what_their_configurations_say_where_columns_do_not) {
     RunRow row = {.source_locator =
                       MEGATRON_TESTS "moe/gpt3_mcore_te_tp2_pp2_ep4_etp1_mtp_resume_torch_dist_fp8/g.json",

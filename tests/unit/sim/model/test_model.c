@@ -307,3 +307,16 @@ Test(model, a_router_that_learns_overloads_the_busiest_of_many_small_parts_most)
     cr_expect_gt(experts_learned_imbalance(&coarse, 8), experts_learned_imbalance(&fine, 8));
     cr_expect_lt(experts_learned_imbalance(&coarse, 2), experts_learned_imbalance(&coarse, 8));
 }
+
+// Starts are multiples of those that a token visits: of eight, 16 on a rank hold all and four half; of six, eight hold
+// all of those that begin at 0 and 18, in four.
+Test(model, experts_that_are_taken_in_turn_are_on_few_ranks) {
+    Experts experts = {.count = 128, .active = 8};
+    cr_expect_float_eq(experts_parts_visited(&experts, 8), 5.3, 0.1);
+    experts.in_turn = true;
+    cr_expect_float_eq(experts_parts_visited(&experts, 8), 1, 1e-12);
+    cr_expect_float_eq(experts_parts_visited(&experts, 32), 2, 1e-12);
+    cr_expect_float_eq(experts_parts_visited(&experts, 128), 8, 1e-12);
+    experts = (Experts){.count = 24, .active = 6, .in_turn = true};
+    cr_expect_float_eq(experts_parts_visited(&experts, 3), 1.5, 1e-12);
+}
