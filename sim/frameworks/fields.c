@@ -160,6 +160,7 @@ static const TargetField fields[] = {
     NEWER(adapters_exchange),
     NEWER(fused_qkv),
     NEWER(experts_at_once),
+    NEWER(biases_by_expert),
     NEWER(routes_eagerly),
     NEWER(sums_by_product),
     NEWER(reference_attention),

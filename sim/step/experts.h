@@ -63,6 +63,7 @@ void fuse_activation_backward(Lowering *lowering, Op *down_dgrad, const ExpertTe
 // ---- operations of their own around the products (lower_apart.c)
 
 void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t width);
+void add_first_biases(const Lowering *lowering, Op *op, bool backward, int64_t width);  // of gate and up
 void add_clamps(const Lowering *lowering, Op *op, bool backward, int64_t width);
 void weigh_apart(const Lowering *lowering, Op *op);
 void weigh_plain(const Lowering *lowering, Op *op, bool backward);

@@ -20,11 +20,24 @@ static bool has_biases(const Lowering *lowering) {
     return lowering->model->experts.bias && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
 }
 
+static bool adds_by_expert(const Lowering *lowering) {
+    return lowering->model->experts.bias && lowering->target->biases_by_expert;
+}
+
 // The second bias times the weight in fp32, per expert, added, concatenated and cast (4, 10, 8, 6; backward 6, 6, 4, 8
 // and 4, 12 with a sum in it: transformer/moe/experts.py, _apply_bias). Of these all but concatenations and sums.
 void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t width) {
     static const Apart forward = {28, 3, 4 + 10 + 6}, back = {40, 4, 6 + 6 + 8 + 8};
-    if (has_biases(lowering)) {
+    if (has_biases(lowering) || adds_by_expert(lowering)) {
+        add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
+    }
+}
+
+// The first bias, added per expert and concatenated; backward the parts are joined again (NeMo Automodel at 986bde828,
+// components/moe/experts.py, the same function).
+void add_first_biases(const Lowering *lowering, Op *op, bool backward, int64_t width) {
+    static const Apart forward = {8, 1, 4}, back = {4, 0, 0};
+    if (adds_by_expert(lowering)) {
         add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
     }
 }

@@ -204,6 +204,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     route(lowering, tensors, x);
     tokens_to_experts(lowering, tensors, x);
     Op *op = add_grouped_forward(lowering, &up, tensors, tensors->in, tensors->gate_up);
+    add_first_biases(lowering, op, false, expert_up_width(lowering));
     if (fuses_experts(lowering)) {
         fuse_activation(lowering, op, tensors);
     } else {
@@ -480,6 +481,7 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
         add_expert_bias(lowering, tensors, "experts_up_bias", dgate_up, expert_up_width(lowering));
     }
     op = add_grouped_backward(lowering, &up, tensors, tensors->in, drouted, dgate_up);
+    add_first_biases(lowering, op, true, expert_up_width(lowering));
     op->task.cast_bytes += grouped_apart_bytes(lowering, hidden);
     gradient_from_experts(lowering, tensors, drouted, din);
     add_part(lowering, half, din, "experts");

@@ -141,6 +141,19 @@ Test(expert_ranks, biases_and_clamps_that_are_no_part_of_a_kernel_move_their_byt
     arena_free(&arena);
 }
 
+// NeMo Automodel's first bias as well; its activation is compiled.
+Test(expert_ranks, both_biases_of_experts_are_added_one_by_one_where_no_product_takes_them) {
+    Arena arena = {0};
+    const LoweredRequest request = {
+        .model = "gpt-oss-20b", .target = "automodel", .mesh = "dp_shard=8,ep=4", .bf16 = true};
+    const StepProgram program = lowered(&arena, request);
+    cr_assert_eq(task_named(&program, "experts gate up")->cast_bytes, INT64_C(8) * 64 * 4 * 2 * 2880);
+    cr_assert_eq(task_named(&program, "experts gate up dgrad")->cast_bytes, INT64_C(4) * 64 * 4 * 2 * 2880);
+    cr_assert_eq(task_named(&program, "experts down")->cast_bytes, INT64_C(28) * 64 * 4 * 2880);
+    cr_assert_eq(task_named(&program, "experts swiglu")->cast_bytes, 0);
+    arena_free(&arena);
+}
+
 Test(expert_ranks, without_a_gate_experts_have_two_matrices_and_are_weighed_apart) {
     Arena arena = {0};
     LoweredRequest request = spread;
