@@ -67,7 +67,7 @@ OF_MEGATRON = [fp8("tensorwise"), fp8("delayed", "--fp8-parameters", "on"), fp8(
 
 # Of one format, beside those of all.
 MORE = {
-    "megatron": [*OF_MEGATRON, (1, 2, 1, 1, ["sp=4", "--target", "megatron@0.19"]),
+    "megatron": [*OF_MEGATRON, (1, 8, 1, 1, ["--optimizer", "muon"]), (1, 2, 1, 1, ["sp=4", "--target", "megatron@0.19"]),
                  (1, 1, 2, 1, ["sp=4", "--cp-rotate", "ring", "--target", "megatron@0.19"])],
     "megatron-bridge": OF_MEGATRON,
     "deepspeed": [(1, 4, 1, 1, ["pp=2", "--zero", "1"]), (4, 1, 1, 1, ["pp=2", "--zero", "0"]),
@@ -473,17 +473,21 @@ def read_megatron_bridge(path, text):
     model, micro = cfg.model, cfg.train.micro_batch_size
     tp, cp = model.tensor_model_parallel_size, model.context_parallel_size
     dp = world // (tp * cp * model.pipeline_model_parallel_size)
+    heads = {"a2a": [cp], "a2a+p2p": model.hierarchical_context_parallel_sizes}.get(model.cp_comm_type, [1])[0]
+    cp //= heads
     steps = ConstantNumMicroBatchesCalculator(cfg.train.global_batch_size, micro, dp, False, 0)
     instances, sharded = cfg.ddp.num_distributed_optimizer_instances, cfg.ddp.use_distributed_optimizer
     told = {"mesh": [instances, dp // instances, cp, tp] if sharded else [None, dp, cp, tp], "micro_batch": micro,
             "accumulation": steps.get(), "batch": cfg.train.global_batch_size, "zero": int(sharded),
             "reduce": "torch.float32" if cfg.mixed_precision.grad_reduce_in_fp32 else "torch.bfloat16"}
-    told["ep"] = model.expert_model_parallel_size
+    told["ep"], told["sp"] = model.expert_model_parallel_size, heads
     told["pp"] = model.pipeline_model_parallel_size
     told["experts"] = experts_words(model.moe_token_dispatcher_type, model.moe_flex_dispatcher_backend, model)
     mixed = cfg.mixed_precision
     mixed.finalize()
     told["fp8"] = fp8_words(mixed.fp8, mixed.fp8_recipe, mixed.fp4, mixed.fp8_param, mixed.fp4_param)
+    told["averages"], told["turns"] = cfg.ddp.average_in_collective, model.apply_rope_fusion
+    told["looks"] = cfg.rerun_state_machine.check_for_nan_in_loss or cfg.ddp.check_for_nan_in_grad
     peft = getattr(cfg, "peft", None)
     told["adapter"] = peft and {"rank": peft.dim, "alpha": peft.alpha, "bits": 16,
                                 "targets": "all-linear" if len(peft.target_modules) == 4 else peft.target_modules}
@@ -661,6 +665,8 @@ def check(told, mesh, options):
         assert seen == (recipe and [recipe, "--fp8-parameters" in options]), told
     if asked["ep"] > 1 and "experts" in told:
         check_experts(told["experts"], options)
+    if "averages" in told:  # what the predicted time assumes
+        assert told["averages"] == ("--finetune" not in options or mesh[2] == 1) and not told["looks"], told
     if "tiles" in told:
         assert told["tiles"] == (int(options[options.index("--mlp-tiles") + 1]) if "--mlp-tiles" in options else None), told
     if "in_backward" in told:

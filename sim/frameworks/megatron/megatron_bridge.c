@@ -97,6 +97,7 @@ static void write_experts(const ConfigJob *job, FILE *out) {
                                                       [DISPATCH_HYBRIDEP] = "flex"};
     const Dispatch dispatch = target_dispatch(job->target, job->plan);
     write_capacity(job->plan, out);
+    fputs("    cfg.model.moe_grouped_gemm = cfg.model.moe_permute_fusion = cfg.model.moe_router_fusion = True\n", out);
     if (export_axis(job, AXIS_EP) == 1) {
         return;
     }
@@ -142,7 +143,6 @@ static void write_graphs(const ConfigJob *job, FILE *out) {
     fputs("]\n"
           "    cfg.model.use_te_rng_tracker = cfg.rng.te_rng_tracker = True\n",
           out);
-    PRINT_IF(whole, out, "    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False\n");
 }
 
 static void write_axes(const ConfigJob *job, FILE *out) {
@@ -164,7 +164,19 @@ static void write_axes(const ConfigJob *job, FILE *out) {
              : plan->cp_rotate == CP_ROTATE_RING ? "p2p"
                                                  : "all_gather");
     PRINT_IF(sp > 1 && cp > 1, out, "    cfg.model.hierarchical_context_parallel_sizes = [%d, %d]\n", sp, cp);
-    write_experts(job, out);
+    if (job->model->experts.count > 0) {
+        write_experts(job, out);
+    }
+}
+
+// As its benchmarks have it, which are what is measured (perf_recipes/_common.py; of latent attention
+// deepseek/common.py, where the kernel takes yarn's positions only: transformer_config.py). GPT-OSS has none
+// (gpt_oss/common.py).
+static void write_positions(const ModelSpec *model, FILE *out) {
+    const bool latent = model->latent.kv_rank > 0, stretched = model->yarn.factor > 0;
+    PRINT_IF(latent && stretched, out, "    cfg.dist.enable_megatron_core_experimental = True\n");
+    PRINT_IF(model->position == POSITION_ROTARY && latent == stretched, out,
+             "    cfg.model.apply_rope_fusion = True\n");
 }
 
 static void write_kernels(const ConfigJob *job, FILE *out) {
@@ -178,6 +190,7 @@ static void write_kernels(const ConfigJob *job, FILE *out) {
     fprintf(out, "    cfg.model.attention_backend = AttnBackend.%s\n",
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
     fprintf(out, "    cfg.model.cross_entropy_fusion_impl = \"%s\"\n", plan->loss == LOSS_IN_PLACE ? "te" : "native");
+    write_positions(job->model, out);
     PRINT_IF(plan->loss == LOSS_ONE_COPY, out, "    cfg.model.cross_entropy_loss_fusion = False\n");
     PRINT_IF(plan->fp8_activation, out, "    cfg.model.activation_func_fp8_input_store = True\n");
     PRINT_IF(plan->op_fuser, out, "    cfg.model.use_transformer_engine_op_fuser = True\n");
@@ -233,6 +246,7 @@ static void write_fp8_parameters(const TrainPlan *plan, FILE *out) {
 static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
+    const bool cut = export_axis(job, AXIS_SP) * export_axis(job, AXIS_CP) > 1;
     const bool sharded = plan->zero > 0, overlaps = target_reduce_overlap(job->target, plan) == REDUCE_OVERLAP_ON;
     fprintf(out,
             "    cfg.train.micro_batch_size = %d\n"
@@ -249,6 +263,12 @@ static void write_training(const ConfigJob *job, FILE *out) {
             "    cfg.ddp.overlap_grad_reduce = %s\n"
             "    cfg.ddp.overlap_param_gather = %s\n",
             sharded ? "True" : "False", overlaps ? "True" : "False", sharded && overlaps ? "True" : "False");
+    // False beside adapters of cut sequences (training/config.py asserts it)
+    fprintf(
+        out,
+        "    cfg.ddp.average_in_collective = %s\n"
+        "    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False  # as predicted\n",
+        megatron_averages(job) && !(has_adapters(job) && cut) ? "True" : "False");
     PRINT_IF(sharded && replicate > 1, out, "    cfg.ddp.num_distributed_optimizer_instances = %d\n", replicate);
     fprintf(out, "    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=%s%s%s%s)\n",
             plan->tp_overlap ? "True" : "False", plan->ep_overlap ? ", overlap_moe_expert_parallel_comm=True" : "",

@@ -11,6 +11,7 @@ extern const ImportFormat import_megatron;
 // The model in flags (megatron_model.c): why it has none, and its part of the script.
 const char *megatron_refuse_model(const ConfigJob *job);
 void megatron_write_model(const ConfigJob *job, FILE *out);
+bool megatron_averages(const ConfigJob *job);  // gradients as they are reduced, which doubles of the sizes allow
 const char *megatron_refuse_kernel(const ConfigJob *job);  // that its layers cannot run attention by
 
 // The words of the modules that recompute=selective recomputes, the first and each further one by its format.

@@ -52,7 +52,7 @@ static const char averages[] = "    --ddp-average-in-collective\n";
 
 // Of experts, DistributedDataParallel asserts this equality of doubles where there is one instance
 // (distributed/distributed_data_parallel.py, d98e8a64d): it fails for 6 of 78 ranks.
-static bool averages_exactly(const ConfigJob *job) {
+bool megatron_averages(const ConfigJob *job) {
     const TrainPlan *plan = job->plan;
     const int world = mesh_world(&plan->mesh) / mesh_stages(&plan->mesh);
     const double ranks = world / export_axis(job, AXIS_TP),
@@ -67,7 +67,7 @@ static void write_sharding(const ConfigJob *job, FILE *out) {
     if (job->plan->zero == 0) {
         fputs(overlaps && mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "",
               out);
-        fputs(averages_exactly(job) ? averages : "", out);
+        fputs(megatron_averages(job) ? averages : "", out);
         return;
     }
     const char *reduced = job->plan->reduce_dtype == REDUCE_DTYPE_BF16 ? " --grad-reduce-in-bf16" : "";
@@ -81,7 +81,7 @@ static void write_sharding(const ConfigJob *job, FILE *out) {
                 overlaps ? " --overlap-grad-reduce --overlap-param-gather" : "", reduced);
     }
     PRINT_IF(replicate > 1, out, "    --num-distributed-optimizer-instances %d\n", replicate);
-    fputs(job->plan->zero == 3 || !averages_exactly(job) ? "" : averages, out);
+    fputs(job->plan->zero == 3 || !megatron_averages(job) ? "" : averages, out);
 }
 
 static void write_parallelism(const ConfigJob *job, FILE *out) {

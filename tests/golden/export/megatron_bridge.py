@@ -31,6 +31,7 @@ def config():
     cfg.model.cp_comm_type = "p2p"
     cfg.model.attention_backend = AttnBackend.flash
     cfg.model.cross_entropy_fusion_impl = "native"
+    cfg.model.apply_rope_fusion = True
     cfg.model.recompute_granularity = "selective"
     cfg.model.recompute_modules = ["core_attn"]
     cfg.train.micro_batch_size = 1
@@ -39,6 +40,8 @@ def config():
     cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = True
     cfg.ddp.overlap_grad_reduce = True
     cfg.ddp.overlap_param_gather = True
+    cfg.ddp.average_in_collective = True
+    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False  # as predicted
     cfg.ddp.num_distributed_optimizer_instances = 2
     cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
     return cfg

@@ -28,6 +28,7 @@ def config():
     cfg.model.sequence_parallel = True
     cfg.model.context_parallel_size = 1
     cfg.model.pipeline_model_parallel_size = 1
+    cfg.model.moe_grouped_gemm = cfg.model.moe_permute_fusion = cfg.model.moe_router_fusion = True
     cfg.model.expert_model_parallel_size = 8
     cfg.model.expert_tensor_parallel_size = 1
     cfg.model.moe_token_dispatcher_type = "flex"
@@ -35,12 +36,15 @@ def config():
     cfg.model.moe_router_dtype = "fp32"
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
+    cfg.model.apply_rope_fusion = True
     cfg.train.micro_batch_size = 1
     cfg.train.global_batch_size = 64
     cfg.mixed_precision = bf16_mixed()
     cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = True
     cfg.ddp.overlap_grad_reduce = True
     cfg.ddp.overlap_param_gather = True
+    cfg.ddp.average_in_collective = True
+    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False  # as predicted
     cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False, overlap_moe_expert_parallel_comm=True)
     return cfg
 

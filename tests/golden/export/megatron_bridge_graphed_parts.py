@@ -30,6 +30,7 @@ def config():
     cfg.model.pipeline_model_parallel_size = 1
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
+    cfg.model.apply_rope_fusion = True
     cfg.model.cuda_graph_impl = "transformer_engine"
     cfg.model.cuda_graph_modules = ["mlp"]
     cfg.model.use_te_rng_tracker = cfg.rng.te_rng_tracker = True
@@ -39,6 +40,8 @@ def config():
     cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = True
     cfg.ddp.overlap_grad_reduce = True
     cfg.ddp.overlap_param_gather = True
+    cfg.ddp.average_in_collective = True
+    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False  # as predicted
     cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
     return cfg
 

@@ -34,6 +34,7 @@ def config():
     cfg.model.pipeline_model_parallel_size = 1
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
+    cfg.model.apply_rope_fusion = True
     cfg.model.recompute_granularity = "full"
     cfg.model.recompute_method = "uniform"
     cfg.model.recompute_num_layers = 1
@@ -43,6 +44,8 @@ def config():
     cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = True
     cfg.ddp.overlap_grad_reduce = True
     cfg.ddp.overlap_param_gather = True
+    cfg.ddp.average_in_collective = True
+    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False  # as predicted
     cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
     return cfg
 

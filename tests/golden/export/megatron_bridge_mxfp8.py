@@ -29,6 +29,7 @@ def config():
     cfg.model.pipeline_model_parallel_size = 1
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
+    cfg.model.apply_rope_fusion = True
     cfg.model.activation_func_fp8_input_store = True
     cfg.model.use_transformer_engine_op_fuser = True
     cfg.model.fused_single_qkv_rope = True
@@ -39,6 +40,8 @@ def config():
     cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = True
     cfg.ddp.overlap_grad_reduce = True
     cfg.ddp.overlap_param_gather = True
+    cfg.ddp.average_in_collective = True
+    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False  # as predicted
     cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
     return cfg
 

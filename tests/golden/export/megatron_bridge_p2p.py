@@ -32,12 +32,15 @@ def config():
     cfg.model.virtual_pipeline_model_parallel_size = 2
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
+    cfg.model.apply_rope_fusion = True
     cfg.train.micro_batch_size = 1
     cfg.train.global_batch_size = 32
     cfg.mixed_precision = bf16_mixed()
     cfg.ddp.use_distributed_optimizer = cfg.optimizer.use_distributed_optimizer = True
     cfg.ddp.overlap_grad_reduce = True
     cfg.ddp.overlap_param_gather = True
+    cfg.ddp.average_in_collective = True
+    cfg.rerun_state_machine.check_for_nan_in_loss = cfg.ddp.check_for_nan_in_grad = False  # as predicted
     cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=False, overlap_p2p_comm=False, batch_p2p_comm=True)
     return cfg
 
