@@ -192,7 +192,8 @@ static Status parse_bytes(ParseContext *context, const OptionRow *row, OptionVal
                      value->text, value->text));
     if (!text_parse_bytes(value->text, &value->integer) || value->integer <= 0) {
         return refuse(context, value->argument, error,
-                      "--%s takes a size such as 70GiB, 80GB, 80e9 or 90%%, not \"%s\"", row->name, value->text);
+                      "--%s takes a size such as 70GiB, 80GB, 80e9 or 90%% (100%% at most), not \"%s\"", row->name,
+                      value->text);
     }
     return STATUS_OK;
 }

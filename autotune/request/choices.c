@@ -285,9 +285,30 @@ static Status check_sets(Asked *asked, const TuneRequest *request, Error *error)
     return STATUS_OK;
 }
 
+// What was said of a choice that stands still here: its own value is not the default, and the other one is another.
+static Status check_idle(Asked *asked, const TuneRequest *request, Error *error) {
+    static const struct {
+        PlanFieldId id, other;
+        int value;
+        const char *goes_with;
+    } rows[] = {{PLAN_OFFLOAD_LAYERS, PLAN_OFFLOAD, OFFLOAD_ACTIVATIONS, "--offload activations"},
+                {PLAN_FP8_PARAMETERS, PLAN_PRECISION, DTYPE_FP8, "--precision fp8"},
+                {PLAN_RECOMPUTE_LAYERS, PLAN_RECOMPUTE, RECOMPUTE_FULL, "--recompute full"},
+                {PLAN_RECOMPUTE_EVERY, PLAN_RECOMPUTE, RECOMPUTE_FULL, "--recompute full"},
+                {PLAN_RECOMPUTE_UNIT, PLAN_RECOMPUTE, RECOMPUTE_FULL, "--recompute full"},
+                {PLAN_RECOMPUTE_MODULES, PLAN_RECOMPUTE, RECOMPUTE_SELECTIVE, "--recompute selective"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const int own = request->asked[rows[i].id], other = request->asked[rows[i].other];
+        const bool idle = other != TUNE_ANY && other != rows[i].value && own != TUNE_ANY && own != 0;
+        FAIL_IF(asked->choices[rows[i].id] && idle, about(asked, ASKED_CHOICE + (int)rows[i].id, error), STATUS_USAGE,
+                "--%s goes with %s", plan_fields[rows[i].id].option.name, rows[i].goes_with);
+    }
+    return STATUS_OK;
+}
+
 Status check_choices(Builder *builder, Error *error) {
     static const PlanFieldId of_adapters[] = {PLAN_LORA_RANK, PLAN_LORA_TARGETS};
-    static const PlanFieldId of_experts[] = {PLAN_IMBALANCE, PLAN_DISPATCH,        PLAN_EP_OVERLAP,
+    static const PlanFieldId of_experts[] = {PLAN_IMBALANCE, PLAN_DISPATCH,        PLAN_EP_OVERLAP, PLAN_CAPACITY,
                                              PLAN_ETP,       PLAN_EXPERT_CAPACITY, PLAN_PAD_EXPERTS};
     Asked *asked = builder->asked;
     const TuneRequest *request = builder->request;
@@ -299,6 +320,7 @@ Status check_choices(Builder *builder, Error *error) {
             about(asked, ASKED_CHOICE + PLAN_MASTER_WEIGHTS, error), STATUS_USAGE,
             "--master-weights bf16 goes with --precision bf16 or fp8, not %s", precision);
     TRY(check_sets(asked, request, error));
+    TRY(check_idle(asked, request, error));
     if (!has_adapters(asked)) {
         TRY(check_alone(asked, of_adapters, COUNT_OF(of_adapters),
                         "goes with --finetune lora, qlora or lora-int8; without it all is trained", error));

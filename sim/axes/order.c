@@ -134,8 +134,10 @@ static int parse_list(const char *text, Axis named[AXIS_COUNT], Error *error) {
                 error, STATUS_USAGE,
                 "rank order \"%.80s\": unknown axis \"%.40s\"; it is \"default\" or a list of %s from slow to fast",
                 text, word, axes_text(AXIS_ALL, ", ", AXES_BUFFER));
-            const char *nearest = text_nearest(word, axis_names, AXIS_COUNT);
-            if (nearest) {
+            const char *called = axis_called(word), *nearest = text_nearest(word, axis_names, AXIS_COUNT);
+            if (called) {
+                error_hint(error, "%s", called);
+            } else if (nearest) {
                 error_hint(error, "did you mean %s?", nearest);
             }
             return -1;

@@ -191,7 +191,7 @@ static int edit_distance(const char *a, size_t a_length, const char *b, size_t b
 
 const char *text_nearest(const char *word, const char *const *candidates, size_t count) {
     const size_t length = strlen(word);
-    if (length == 0 || length > NEAREST_MAX_LENGTH) {
+    if (length < 2 || length > NEAREST_MAX_LENGTH) {  // of one letter each other is as near
         return NULL;
     }
     int nearest_distance = (int)(length + 2) / 3 + 1;  // a slip in every third letter is the most that is still a slip

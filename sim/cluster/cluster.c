@@ -49,6 +49,14 @@ static bool suggest_clusters(const char *name, char out[ERROR_HINT_BYTES]) {
     return used > 0;
 }
 
+// 2x4090, 8 x H100: so many, and the chip; NULL.
+static const char *counted_chip(const char *name, size_t *digits) {
+    *digits = strspn(name, "0123456789");
+    const char *sign = name + *digits + strspn(name + *digits, " ");
+    const bool counted = *digits > 0 && (*sign == 'x' || *sign == 'X' || *sign == '*');
+    return counted && cluster_usual_node(sign + 1) ? sign + 1 + strspn(sign + 1, " ") : NULL;
+}
+
 static Status unknown_cluster(const char *name, Error *error) {
     const Status status =
         error_set(error, STATUS_USAGE,
@@ -59,6 +67,12 @@ static Status unknown_cluster(const char *name, Error *error) {
     if (strchr(name, ',')) {
         error_set(error, STATUS_USAGE, "cluster \"%.128s\": a cluster has one node type", name);
         return error_hint(error, "ask of each alone; the slower of two in one job sets the pace of both");
+    }
+    size_t digits;
+    const char *chip = counted_chip(name, &digits);
+    if (chip) {
+        return error_hint(error, "how many is --world: --cluster %s --world %.*s", cluster_usual_node(chip),
+                          (int)digits, name);
     }
     const int longer = clusters_from(name, some);
     if (longer > 0) {

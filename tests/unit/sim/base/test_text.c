@@ -142,6 +142,7 @@ Test(text, slips_are_corrected) {
     cr_assert_str_eq(nearest("acclerate"), "accelerate");
     cr_assert_str_eq(nearest("acceleraet"), "accelerate");  // neighbours swapped
     cr_assert_str_eq(nearest("7bb"), "7b");
+    cr_assert_null(nearest("4"), "each word of one letter is as near");
 }
 
 Test(text, case_and_dashes_are_not_slips) {

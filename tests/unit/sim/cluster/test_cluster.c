@@ -286,6 +286,13 @@ Test(cluster, an_unknown_name_says_where_the_list_is_and_suggests) {
     cr_assert_str_eq(error.hint, "did you mean dgx-h100?");
 }
 
+Test(cluster, a_count_of_chips_is_a_world_of_their_usual_node) {
+    ClusterProfile profile;
+    Error error = {0};
+    cr_assert_eq(cluster_find("2x4090", &arena, &profile, &error), STATUS_USAGE);
+    cr_assert_str_eq(error.hint, "how many is --world: --cluster pcie-4090-8x --world 2");
+}
+
 Test(cluster, a_missing_file_is_the_environments_fault) {
     ClusterProfile profile;
     Error error = {0};
