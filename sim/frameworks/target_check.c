@@ -275,9 +275,10 @@ static const char *check_finetune(const Check *check) {
     }
     REFUSE_IF(check->arena, model->latent.kv_rank > 0,
               "adapters beside the latent attention of %s are not predicted yet", model->name);
-    REFUSE_IF(check->arena, model->experts.count > 0 && check->target->adapters_of_core,
-              "%s puts adapters on the experts of %s too, which is not predicted yet: use finetune full",
-              check->target->name, model->name);
+    REFUSE_IF(check->arena,
+              model->experts.count > 0 && check->target->adapters_of_core && plan->lora_targets == LORA_ALL,
+              "%s puts adapters on the experts of %s too, which is not predicted yet: use lora_targets %s",
+              check->target->name, model->name, lora_targets_names[LORA_ATTENTION]);
     REFUSE_IF(check->arena, model->experts.count > 0 && plan_packs_base(plan),
               "the experts of %s are plain parameters, which bitsandbytes does not pack: use finetune lora",
               model->name);

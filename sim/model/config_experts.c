@@ -190,8 +190,8 @@ Status config_read_experts(const Config *config, const ConfigType *type, Error *
         config_note(config, "dense layers and layers of experts on one stage are priced by their mean");
     }
     if (strcmp(type->type, "deepseek_v3") == 0) {
-        config_note(config, "its layer that predicts a second token (MTP) is left out, as transformers leaves it out: "
-                            "--mtp 1 has it");
+        config_note(config, "without --mtp 1 its layer that predicts a second token (MTP) is left out, as transformers "
+                            "leaves it out");
     }
     return strcmp(type->type, "llama4_text") == 0 ? read_chunks(config, error) : STATUS_OK;
 }

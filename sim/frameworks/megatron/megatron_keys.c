@@ -147,6 +147,9 @@ bool megatron_says(Import *import, MegatronKey key) {
         "the embedding's gradient is computed in the bubble at the end: your run may need less time")                  \
     ROW("--moe-shared-expert-overlap", "model.moe_shared_expert_overlap", NULL,                                        \
         "the shared expert runs beside the exchange of tokens: your run may need less time")                           \
+    ROW("--mtp-use-repeated-layer", "model.mtp_use_repeated_layer", NULL,                                              \
+        "one layer predicts all further tokens: of several your run needs less memory")                                \
+    ROW("--mtp-hsm", "model.mtp_hsm", NULL, "states are mixed before further tokens: your run needs more time")        \
     ROW("--fine-grained-activation-offloading", "model.fine_grained_activation_offloading", NULL,                      \
         "inputs of modules wait on the host: your run needs less memory")                                              \
     ROW("--distribute-saved-activations", "model.distribute_saved_activations", NULL,                                  \

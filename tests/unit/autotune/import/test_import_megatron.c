@@ -432,6 +432,14 @@ Test(import_megatron, muon_is_that_of_whole_replicas_or_of_matrices_dealt_out) {
     }
 }
 
+Test(import_megatron, one_layer_for_all_further_tokens_is_named) {
+    Arena arena = {0};
+    Import import;
+    read_in(FLAGS("--mtp-num-layers 2 --mtp-use-repeated-layer"), SYNTAX_SHELL, 4, &arena, &import);
+    cr_expect(finds(&import, FINDING_UNMODELLED, "one layer predicts all further tokens"));
+    arena_free(&arena);
+}
+
 Test(import_megatron, experts_one_by_one_and_operations_of_pytorch_are_named_as_slower) {
     Arena arena = {0};
     Import plain, fused;

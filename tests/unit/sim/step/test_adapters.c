@@ -291,6 +291,17 @@ Test(adapters, of_megatron_core_move_over_tp_what_no_product_hides) {
     }
 }
 
+Test(adapters, of_megatron_core_are_beside_experts_where_they_are_of_attention_alone) {
+    LoweredRequest request = {.model = "tiny-moe",
+                              .target = "megatron@bridge-0.6",
+                              .mesh = "dp_shard=2",
+                              .zero = 1,
+                              .finetune = FINETUNE_LORA};
+    cr_expect_not(lowered_is_legal(&request, &arena));
+    request.lora_targets = LORA_ATTENTION;
+    cr_expect(lowered_is_legal(&request, &arena));
+}
+
 static int32_t slots_of(const StepProgram *program, const char *name) {
     for (int32_t i = 0; i < program->buffer_count; i++) {
         if (strcmp(program->buffers[i].name, name) == 0) {
