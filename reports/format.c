@@ -373,8 +373,8 @@ void format_memory(const Prediction *prediction, const TuneRequest *request, FIL
         }
     }
     fprintf(out, "\n  reserved %s", text_bytes(UNIT_BUFFER, memory->reserved_bytes));
-    fprintf(out, " of %s; largest buffer at the peak: %s", text_bytes(UNIT_BUFFER, request->memory_limit_bytes),
-            memory->top_name);
+    fprintf(out, " of %s%s; largest buffer at the peak: %s", text_bytes(UNIT_BUFFER, request->memory_limit_bytes),
+            memory->reserved_bytes > request->memory_limit_bytes ? ", does not fit" : "", memory->top_name);
     fprintf(out, " %s\n", text_bytes(UNIT_BUFFER, memory->top_bytes));
     words_reduced_by(request, &prediction->plan, out);
     words_stages(prediction, request, out);

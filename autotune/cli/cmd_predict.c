@@ -80,7 +80,10 @@ Status cmd_predict(Cli *cli, Error *error) {
     TRY(cli_answer(cli, &answer_prediction, &report, error));
     TRY(write_html(cli, &request, &one, error));
     TRY(one.legal ? step_files_write(cli, &request, &plan, &(MeasuredSteps){.count = 0}, error) : STATUS_OK);
-    return !one.reason ? STATUS_OK
-           : one.legal ? error_set(error, STATUS_INFEASIBLE, "this plan %s", one.reason)
-                       : error_set(error, STATUS_INFEASIBLE, "this plan is not legal: %s", one.reason);
+    if (one.reason && one.legal) {
+        error_set(error, STATUS_INFEASIBLE, "this plan %s", one.reason);
+        return error_hint(error, "ndtune plan --world %d, with the same model and batch, says what fits",
+                          mesh_world(&plan.mesh));
+    }
+    return !one.reason ? STATUS_OK : error_set(error, STATUS_INFEASIBLE, "this plan is not legal: %s", one.reason);
 }

@@ -65,6 +65,7 @@ static const Refusal refusals[] = {
     {{"predict", "--model", "7b", "--mesh", "dp_shard=8", "--measured", "nan"}, 1, "above 0 or a log, not \"nan\""},
     {{"--world", "0x8", "--model", "7b"}, 1, "--world takes a whole number from 1 to 1048576 (ranks), not \"0x8\""},
     {{"predict", "--model", "7b", "--mesh", "tp=3"}, 2, "tp=3 does not divide"},
+    {{"predict", "--model", "70b", "--mesh", "dp_shard=8"}, 2, "hint: ndtune plan --world 8, with the same model"},
     {{"--world", "8", "--model", "7b", "--rank-order", "tp,shard"}, 1, "unknown axis \"shard\""},
     {{"--world", "8", "--model", "7b", "--rank-order", "tp,cp,tp"}, 1, "tp is named twice"},
     {{"predict", "--model", "7b", "--mesh", "dp_shard=4,tp=2", "--rank-order", "tp,dp_shard"}, 2, "in one order"},
