@@ -292,7 +292,6 @@ static Status check_idle(Asked *asked, const TuneRequest *request, Error *error)
         int value;
         const char *goes_with;
     } rows[] = {{PLAN_OFFLOAD_LAYERS, PLAN_OFFLOAD, OFFLOAD_ACTIVATIONS, "--offload activations"},
-                {PLAN_FP8_PARAMETERS, PLAN_PRECISION, DTYPE_FP8, "--precision fp8"},
                 {PLAN_RECOMPUTE_LAYERS, PLAN_RECOMPUTE, RECOMPUTE_FULL, "--recompute full"},
                 {PLAN_RECOMPUTE_EVERY, PLAN_RECOMPUTE, RECOMPUTE_FULL, "--recompute full"},
                 {PLAN_RECOMPUTE_UNIT, PLAN_RECOMPUTE, RECOMPUTE_FULL, "--recompute full"},

@@ -86,7 +86,6 @@ static const Typed refused[] = {
     {{"--world", "8,16,8", "--model", "7b"}, "--world names 8 twice"},
     {{"no-such-model", "--world", "8"}, "unknown command no-such-model"},
     {{"--world", "8", "--model", "7b", "--offload-layers", "4"}, "--offload-layers goes with --offload activations"},
-    {{"--world", "8", "--model", "7b", "--fp8-parameters", "on"}, "--fp8-parameters goes with --precision fp8"},
     {{"--world", "8", "--model", "7b", "--recompute", "none", "--recompute-layers", "4"},
      "--recompute-layers goes with --recompute full"},
     {{"--world", "8", "--model", "7b", "--cluster", "2x4090"}, "hint: how many is --world: --cluster pcie-4090-8x"},
