@@ -60,6 +60,10 @@ static void say_balance(Builder *builder, const TrainPlan *plan) {
     }
 }
 
+static bool is_observed(const Provenance *of) {
+    return of && of->value > 0 && (of->grade == GRADE_MEASURED || of->grade == GRADE_FITTED);
+}
+
 static void say_dispatch(Builder *builder, const TrainPlan *plan) {
     const TuneRequest *request = builder->request;
     const Dispatch dispatch = target_dispatch(request->target, plan);
@@ -70,14 +74,13 @@ static void say_dispatch(Builder *builder, const TrainPlan *plan) {
                dispatch_names[dispatch]);
         return;
     }
-    const Provenance *inside = cluster_provenance(&request->cluster, "node.p2p.bandwidth_bytes_per_s");
     const Provenance *between = cluster_provenance(&request->cluster, "fabric.exchange_efficiency");
-    const bool seen = inside && (inside->grade == GRADE_MEASURED || inside->grade == GRADE_FITTED);
-    const bool known = between && between->value > 0;
+    const bool seen = is_observed(cluster_provenance(&request->cluster, "node.p2p.bandwidth_bytes_per_s"));
+    const bool known = is_observed(between), given = between && between->value > 0;
     assume(builder, "%stokens travel between ranks by %s, inside a node at a rate that was %s, between nodes %s",
            seen && known ? "" : "a guess: ", dispatch_names[dispatch == DISPATCH_TARGET ? DISPATCH_ALLTOALL : dispatch],
            seen ? "measured" : "not measured",
-           known ? "at the profile's share of the cards"
+           given ? "at the profile's share of the cards"
                  : "at the share of the cards that InfiniBand "
                    "usually reaches");
 }

@@ -21,7 +21,8 @@ static bool exchange_applicable(const ClusterProfile *profile, CollectiveKind ki
 }
 
 // Of so many of the group's ranks on a node together. What rings lose on large fabrics and what their channels carry
-// does not bind it: nccl-tests on 4 and 8 nodes of p5 leave 42 and 45 of 50 GB/s, where rings share 318 of 400.
+// does not bind it: nccl-tests on 4 and 8 nodes of p5 leave 42 and 45 of 50 GB/s, where rings share 318 of 400. Not
+// modelled: what exchanges lose themselves (p6-b300's fall from 96 to 72 of 100 GB/s between 2 and 32 nodes).
 static double network_bytes_per_s(const ClusterProfile *profile, const GroupPlacement *group, int ranks) {
     const Fabric *fabric = &profile->fabric;
     const double efficiency =
