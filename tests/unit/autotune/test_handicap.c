@@ -137,7 +137,7 @@ Test(handicap, a_machine_that_is_twice_as_slow_takes_at_most_twice_as_long) {
 }
 
 Test(handicap, every_entry_of_a_search_is_simulated_and_ranked_by_that) {
-    request = request_for(&arena, 8, "1.3b", "dgx-h100", "accelerate");
+    request = request_for(&arena, 8, "1.3b", "dgx-h100", "fsdp1");
     request.handicaps = handicaps;
     say("rank.3.slowdown=1.5");
     request.effort = EFFORT_ESTIMATE;  // as explain asks: brief, but never without the engine
