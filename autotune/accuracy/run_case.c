@@ -344,7 +344,9 @@ void run_case_build(RunMapper *mapper, const RunRow *given, RunCase *run) {
                          : row->unreadable    ? row->unreadable
                          : row_is_paddle(row) ? "PaddlePaddle is not in this version"
                          : row_is_hybrid(row) ? "layers of state-space models are not predicted yet"
-                                              : NULL;
+                         : row_deals_by_layer(row)
+                             ? "whole layers of Muon, with all states of the embedding, on one rank are not predicted"
+                             : NULL;
     reason = reason ? reason : run_target_find(mapper->arena, row, &run->request.target);
     reason = reason ? reason : find_cluster(mapper, row, &run->request.cluster);
     if (!reason) {

@@ -189,7 +189,6 @@ static const TestRow tested[] = {
     {"_etp2_pp2_scoped_cudagraph", 4, 1, .fp8_recipe = "blockwise", .graphs = "attn+mlp+router",
      .attention_dropout = "0"},
     {"_te_ep8_resume_torch_dist_muon", .optimizer = "muon"},
-    {"_te_ep8_resume_torch_dist_dist_muon", .optimizer = "muon"},
 };
 
 static const char *said_or(const char *word, const char *other) {
@@ -224,6 +223,11 @@ const RunRow *row_as_tested(const RunRow *row, Arena *arena) {
 // --check-weight-hash-across-dp-replicas-interval: 1.
 bool row_hashes_weights(const RunRow *row) {
     return row_is_of_core(row) && row_cites(row, "_te_ep8_resume_torch_dist_muon");
+}
+
+// --optimizer: dist_muon with --no-use-layer-wise-param-layout.
+bool row_deals_by_layer(const RunRow *row) {
+    return row_is_of_core(row) && row_cites(row, "_te_ep8_resume_torch_dist_dist_muon");
 }
 
 // --is-hybrid-model: its rows have the sizes of its attention alone.

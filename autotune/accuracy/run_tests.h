@@ -17,6 +17,7 @@ bool row_has_test_loss(const RunRow *row, const Target *target);
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own
 bool row_sets_workspaces(const RunRow *row);
 void row_take_latent_head(const RunRow *row, int *head_dim, LatentAttention *latent);  // what is still 0
+bool row_deals_by_layer(const RunRow *row);
 bool row_hashes_weights(const RunRow *row);                                            // of all ranks after each step
 const RunRow *row_as_tested(const RunRow *row, Arena *arena);  // with what its columns leave out
 bool row_is_hybrid(const RunRow *row);                         // layers of state-space models among its own

@@ -74,6 +74,9 @@ static double bucket_stops_s(const CostModel *model, const ModelSpec *spec, cons
 
 static double hashes_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan) {
     const TargetRuntime *runtime = &model->target->runtime;
+    if (runtime->hashed_s_per_parameter == 0) {
+        return 0;
+    }
     const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
     const HeldParameters held = held_parameters(spec, plan);
     return runtime->hashed_s_per_parameter * pace * (held.experts + held.others) / mesh_stages(&plan->mesh);

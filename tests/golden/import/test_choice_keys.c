@@ -301,7 +301,8 @@ static const Choice of_megatron[] = {
      MEGATRON("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 "
               "--no-overlap-p2p-communication"),
      MEGATRON("--pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2")},
-    {"--optimizer", MEGATRON("--optimizer muon"), NULL},
+    {NULL, MEGATRON("--optimizer muon"), MEGATRON("")},
+    {"--optimizer", MEGATRON("--optimizer soap"), NULL},
     {NULL, MEGATRON("--cuda-graph-impl local"), MEGATRON("")},
     {"--cuda-graph-modules", MEGATRON("--cuda-graph-impl local --cuda-graph-modules moe"), NULL},
     {"--optimizer-offload-fraction", MEGATRON("--optimizer-cpu-offload --optimizer-offload-fraction 0.5"), NULL},
