@@ -1,4 +1,5 @@
-// What a script says in place of its launcher: os.environ["NAME"] = value, update(), setdefault() and |=.
+// What a script says in place of its launcher: os.environ["NAME"] = value, update(), setdefault(), |= and os.environ =
+// {**os.environ, ...}. What of these is known when the script runs is noted by its words.
 
 #include "autotune/import/python_environment.h"
 
@@ -63,20 +64,81 @@ static ConfigNode *returned_dict(const PythonReader *python, const char *name) {
     PythonReader ahead = *python;
     ahead.naming = true;  // its own names stay
     ConfigNode *map = NULL;
-    return python_read_from(&ahead, given + strlen(word) - 1, &map) == STATUS_OK ? map : NULL;
+    const bool read = python_read_from(&ahead, given + strlen(word) - 1, &map) == STATUS_OK;
+    return read && map->kind == NODE_MAP ? map : NULL;
 }
 
-// What a dict or f() sets; of others that something is set, which nobody reads.
-static Status put_joined(PythonReader *python, ConfigNode *root, const ConfigNode *map, int line) {
-    const ConfigNode *class = map->kind == NODE_MAP ? config_child(map, "_target_") : NULL;
-    const bool is_dict = map->kind == NODE_MAP && (!class || strcmp(class->text, "dict") == 0);
-    const ConfigNode *given = class && !is_dict ? returned_dict(python, class->text) : map;
-    if (is_dict || (given && given != map)) {
-        return put_variables(python, root, given);
+enum { DICTS_MOST = 16 };  // that one statement joins
+
+static const char *behind_stars(const char *text) {
+    return text + (strncmp(text, "**", 2) == 0 ? 2 : 0);
+}
+
+// The function that f() and **f() call; NULL: it is no call.
+static const char *called(const PythonReader *python, const ConfigNode *value) {
+    if (value->kind == NODE_MAP) {
+        const ConfigNode *class = config_child(value, "_target_");
+        return class ? class->text : NULL;
     }
+    const char *text = behind_stars(python_item_text(value));
+    const size_t length = dotted_length(text);
+    const bool calls = text > python_item_text(value) && text[length] == '(' && *behind_brackets(text + length) == '\0';
+    return length > 0 && calls ? python_copied(python, text, length) : NULL;
+}
+
+// Something is set that nobody reads.
+static Status put_unread(PythonReader *python, ConfigNode *root, const ConfigNode *value, int line) {
+    enum { WORDS_MOST = 48 };
     Arena *arena = python->source->arena;
-    const char *said = class ? arena_format(arena, "%s(...)", class->text) : python_item_text(map);
-    return python_put(python, root, ENVIRON "." ENVIRON_UNREAD, config_scalar(arena, NULL, said, line), line);
+    const ConfigNode *class = value->kind == NODE_MAP ? config_child(value, "_target_") : NULL;
+    const ConfigNode *environment = config_child(root, ENVIRON);
+    const char *text = behind_stars(python_item_text(value));
+    const int length = (int)strcspn(text, "\n"), most = length < WORDS_MOST ? length : WORDS_MOST;
+    const char *said = class                      ? arena_format(arena, "%s(...)", class->text)
+                       : value->kind == NODE_LIST ? "a list"
+                       : value->kind != NODE_SCALAR
+                           ? "a dict of itself"
+                           : arena_format(arena, "%.*s%s", most, text, text[most] ? "..." : "");
+    const char *path =
+        arena_format(arena, ENVIRON "." ENVIRON_UNREAD "_%zu", environment ? environment->child_count : 0);
+    return python_put(python, root, path, config_scalar(arena, NULL, said, line), line);
+}
+
+static bool is_environment(const char *name) {
+    return strcmp(name, "os.environ") == 0 || strcmp(name, "environ") == 0;
+}
+
+typedef struct Joined {
+    const char *at;  // where names of the script are used; NULL: in a function, whose own are not looked up
+    int line;
+    int *left;  // dicts to look into: one may hold itself
+} Joined;
+
+static Status put_joined(PythonReader *python, ConfigNode *root, const ConfigNode *value, Joined joined);
+
+// f(), **f(), name and **name, within the brackets of update(), dict() and {}.
+static Status put_items(PythonReader *python, ConfigNode *root, const ConfigNode *map, Joined joined) {
+    const ConfigNode *unnamed = config_child(map, "_args_");
+    for (const ConfigNode *item = unnamed ? unnamed->first : NULL; item; item = item->next) {
+        const char *name = behind_stars(python_item_text(item));
+        const ConfigNode *named = joined.at && name[0] ? python_value_of(python, joined.at, name) : NULL;
+        if (!is_environment(name)) {
+            TRY(put_joined(python, root, named ? named : item, joined));
+        }
+    }
+    return put_variables(python, root, map);
+}
+
+// What a dict or f() sets.
+static Status put_joined(PythonReader *python, ConfigNode *root, const ConfigNode *value, Joined joined) {
+    const char *function = called(python, value);
+    const bool is_dict = value->kind == NODE_MAP && (!function || strcmp(function, "dict") == 0);
+    const ConfigNode *given = function && !is_dict ? returned_dict(python, function) : NULL;
+    if ((!is_dict && !given) || (*joined.left)-- <= 0) {
+        return put_unread(python, root, value, joined.line);
+    }
+    joined.at = given ? NULL : joined.at;
+    return put_items(python, root, given ? given : value, joined);
 }
 
 // Of update({"NAME": "value"}, **more, NAME="value") and setdefault("NAME", "value").
@@ -87,24 +149,21 @@ static Status put_call(PythonReader *python, ConfigNode *root, bool defaults) {
     TRY(python_read_value(python, 0, &call));
     const ConfigNode *unnamed = config_child(call, "_args_"), *first = unnamed ? unnamed->first : NULL;
     if (!defaults) {
-        for (const ConfigNode *item = first; item; item = item->next) {
-            const bool more = strncmp(python_item_text(item), "**", 2) == 0;
-            const ConfigNode *map = more ? python_value_of(python, from, item->text + 2) : item;
-            TRY(put_joined(python, root, map ? map : item, line));
-        }
-        return put_variables(python, root, call);
+        int left = DICTS_MOST;
+        return put_items(python, root, call, (Joined){from, line, &left});
     }
-    const ConfigNode *set = config_child(root, "environ");
+    const ConfigNode *set = config_child(root, ENVIRON);
     const bool is_said = !first || first->kind != NODE_SCALAR || (set && config_child(set, first->text));
     return is_said || !first->next ? STATUS_OK : put_environment(python, root, first->next, first->text, line);
 }
 
-// Behind name |=; NULL where that does not stand there.
+// Behind name |= and os.environ =; NULL where neither stands there.
 static const char *behind_joined(const char *at, const char *name) {
     const size_t length = dotted_length(at);
     const char *sign = at + length + strspn(at + length, " ");
     const bool named = length == strlen(name) && strncmp(at, name, length) == 0;
-    return named && strncmp(sign, "|=", 2) == 0 ? sign + 2 : NULL;
+    const size_t joins = strncmp(sign, "|=", 2) == 0 ? 2 : sign[0] == '=' && sign[1] != '=' && strchr(name, '.');
+    return named && joins > 0 ? sign + joins : NULL;
 }
 
 // os.environ["NAME"] = "value", what it is joined with, and what it is called with.
@@ -123,9 +182,12 @@ Status python_take_environment(PythonReader *python, ConfigNode *root, bool *tak
         const char *joined = at ? NULL : behind_joined(python->at, names[i].name);
         if (at || joined) {
             ConfigNode *value = NULL;
+            int left = DICTS_MOST;
+            const char *from = python->at;
             const int line = python->line;
             TRY(python_read_from(python, at ? at : joined, &value));
-            return at ? put_environment(python, root, value, key, line) : put_joined(python, root, value, line);
+            return at ? put_environment(python, root, value, key, line)
+                      : put_joined(python, root, value, (Joined){from, line, &left});
         }
     }
     *taken = false;

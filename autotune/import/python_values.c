@@ -106,7 +106,7 @@ static Status read_items(PythonReader *python, int depth, ConfigNode *parent) {
             item->key = key;
             item->line = line;
             config_append(python->source->arena, parent, item);
-        } else if (!dict || strncmp(python_item_text(item), "**", 2) == 0) {
+        } else {  // of a dict too: **name, NAME: value and what a comprehension is made of
             add_unnamed(python, parent, item);
         }
         python_skip_space(python, true);
@@ -310,20 +310,17 @@ Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
                          : is_list          ? NODE_LIST
                                             : NODE_SCALAR,
                          python->line);
+    const bool joins = is_dict || (is_call && name == strlen("dict") && strncmp(from, "dict", name) == 0);
     if (is_call) {
         config_append(
             python->source->arena, *value,
             config_scalar(python->source->arena, "_target_", python_copied(python, from, name), python->line));
         python->at += name;
-        return read_items(python, depth + 1, *value);
     }
-    if (is_dict) {
-        return read_items(python, depth + 1, *value);
-    }
-    if (is_list) {
-        bool plain = false;
-        TRY(read_sum(python, depth, *value, &plain));
-        if (plain) {
+    if (is_call || is_dict || is_list) {
+        bool plain = true;
+        TRY(is_list ? read_sum(python, depth, *value, &plain) : read_items(python, depth + 1, *value));
+        if (plain && (!joins || ends_value(python, depth))) {  // {...} | others is known when the script runs
             return STATUS_OK;
         }
         python->at = before.at;

@@ -1,6 +1,7 @@
 // Values of a Python file as a tree: scalars as they are written, lists, dicts and calls. A call is a map of its named
-// arguments with its name as "_target_" and the others as "_args_", as in Hydra. Nothing is executed: a name that the
-// file gives one value is that value (python_names.h), and sums and multiples of lists are the lists that they make.
+// arguments with its name as "_target_" and the others as "_args_", as in Hydra; so is what a dict has without a word
+// as its key. Nothing is executed: a name that the file gives one value is that value (python_names.h), and sums and
+// multiples of lists are the lists that they make.
 
 #pragma once
 

@@ -85,9 +85,9 @@ void environment_name_unread(Import *import) {
     const ConfigNode *environment = import_at(import, ENVIRON);
     for (const ConfigNode *child = environment ? environment->first : NULL; child; child = child->next) {
         const char *path = below(import, ENVIRON, child->key);
-        FIND_IF(strcmp(child->key, ENVIRON_UNREAD) == 0, import, FINDING_UNMODELLED, path,
-                "the environment gets what %s is when the script runs: ranks that it lets shard (" BY_FSDP
-                ") are not seen here, unless they are said by a dict",
+        FIND_IF(strncmp(child->key, ENVIRON_UNREAD, strlen(ENVIRON_UNREAD)) == 0, import, FINDING_UNMODELLED, path,
+                "the environment is set from %s, which is known only when the script runs: if that sets " BY_FSDP
+                ", write it as a literal dict so that FSDP is seen",
                 child->text);
         if (strncmp(child->key, "ACCELERATE_", strlen("ACCELERATE_")) != 0 || strcmp(child->key, BY_FSDP) == 0 ||
             !import_is_on(import, path)) {
