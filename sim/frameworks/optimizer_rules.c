@@ -36,6 +36,29 @@ static const char *refuse_in_backward(const Target *target, const TrainPlan *pla
     return NULL;
 }
 
+// What cuts matrices that must be whole: all of it, and the values that do not.
+static const char *refuse_cut_matrices(const Target *target, const TrainPlan *plan, Arena *arena) {
+    const struct {
+        const char *name, *whole;
+        int value, most;
+    } cuts[] = {{"zero", target->deals_matrices ? "zero=1" : "dp_replicate alone", plan->zero, target->deals_matrices},
+                {"tp", "tp=1", plan->mesh.size[AXIS_TP], 1},
+                {"etp", "etp=1", plan->etp, 1}};
+    const char *said = "", *whole = "";
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        const char *joint = said[0] ? ", " : "";
+        if (cuts[i].value > cuts[i].most) {
+            said = arena_format(arena, "%s%s%s=%d", said, joint, cuts[i].name, cuts[i].value);
+            whole = arena_format(arena, "%s%s%s", whole, joint, cuts[i].whole);
+        }
+    }
+    REFUSE_IF(arena, said[0],
+              "optimizer=muon of matrices that are cut (%s) exchanges them between ranks first, which is not predicted "
+              "yet: use %s, or optimizer adamw",
+              said, whole);
+    return NULL;
+}
+
 const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *arena) {
     const char *early = choice_rule(target, plan, PLAN_UPDATE_IN_BACKWARD, arena);
     early = early || !plan->update_in_backward ? early : refuse_in_backward(target, plan, arena);
@@ -57,11 +80,10 @@ const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *a
               "offload=%s updates on the host, where optimizer=%s has no kernel that is priced here: use optimizer "
               "adamw or offload none",
               offload_names[plan->offload], optimizer_names[asked]);
-    const bool cut = plan->zero > (target->deals_matrices ? 1 : 0);
-    REFUSE_IF(arena, asked == OPTIMIZER_MUON && (cut || plan->mesh.size[AXIS_TP] > 1 || plan_expert_tp(plan) > 1),
-              "optimizer=muon of matrices that are cut (zero=%d, tp=%d) exchanges them between ranks first, which is "
-              "not predicted yet: use %s, or optimizer adamw",
-              plan->zero, plan->mesh.size[AXIS_TP], target->deals_matrices ? "tp=1" : "dp_replicate alone");
+    const char *cut = asked == OPTIMIZER_MUON ? refuse_cut_matrices(target, plan, arena) : NULL;
+    if (cut) {
+        return cut;
+    }
     REFUSE_IF(arena, asked == OPTIMIZER_MUON && plan->zero == 1 && plan->mesh.size[AXIS_DP_REPLICATE] > 1,
               "LayerWiseDistributedOptimizer does not support num_distributed_optimizer_instances > 1: use "
               "dp_replicate=1, or zero=0 with dp_shard=1");

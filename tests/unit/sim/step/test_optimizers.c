@@ -1,6 +1,7 @@
 // What optimizers keep and move: bytes of states, temporaries, traffic of the update, and that there are no races.
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "sim/cluster/cluster.h"
 #include "sim/cost/cost_program.h"
@@ -328,6 +329,31 @@ Test(optimizers, are_those_that_a_target_has) {
                                       .bf16 = true,
                                       .optimizer = OPTIMIZER_MUON};
     cr_expect_not(lowered_is_legal(&instances, &arena));
+}
+
+static const char *muon_refusal(LoweredRequest request) {
+    request.bf16 = true;
+    request.optimizer = OPTIMIZER_MUON;
+    const char *refusal = lowered_refusal(&request, &arena);
+    return refusal ? refusal : "(none)";
+}
+
+Test(optimizers, that_orthogonalise_cut_matrices_are_refused_by_what_cuts_them_and_its_value_that_does_not) {
+    static const struct {
+        LoweredRequest request;
+        const char *cut, *use;
+    } cases[] = {{{.target = "megatron", .mesh = "dp_shard=2,tp=2", .zero = 1}, "are cut (tp=2)", "use tp=1, or"},
+                 {{.target = "megatron", .model = "qwen3-30b-a3b", .mesh = "dp_shard=4,ep=2", .zero = 1, .etp = 2},
+                  "are cut (etp=2)",
+                  "use etp=1, or"},
+                 {{.target = "axolotl", .mesh = "dp_shard=2"}, "are cut (zero=3)", "use dp_replicate alone, or"},
+                 {{.target = "axolotl", .mesh = "dp_shard=2,tp=2"},
+                  "are cut (zero=3, tp=2)",
+                  "use dp_replicate alone, tp=1, or"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *refusal = muon_refusal(cases[i].request);
+        cr_expect(strstr(refusal, cases[i].cut) && strstr(refusal, cases[i].use), "%s", refusal);
+    }
 }
 
 static LoweredRequest in_backward(bool on) {
