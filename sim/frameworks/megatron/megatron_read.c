@@ -324,6 +324,7 @@ static Status read_optimizer(Import *import, Error *error) {
         import->target = "megatron@0.19";
     } else if (strcmp(name, "muon") == 0 || strcmp(name, "dist_muon") == 0) {
         import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_MUON;
+        TRY(megatron_read_muon(import, error));
     } else if (strcmp(name, "adam") != 0 && import->said.choice[PLAN_ZERO] > 0) {
         import_refuse(import, megatron_key(import, M_OPTIMIZER),
                       "%s keeps the states of whole layers on some ranks each, which no plan of ndtune holds", name);

@@ -90,6 +90,7 @@ Status megatron_word(Import *import, MegatronKey key, const char **value, Error 
 bool megatron_says(Import *import, MegatronKey key);
 
 Status megatron_read_batch(Import *import, Error *error);  // and the ranks
+Status megatron_read_muon(Import *import, Error *error);
 Status megatron_read_stages(Import *import, Error *error);
 Status megatron_read_precision(Import *import, Error *error);
 Status megatron_read_adapters(Import *import, Error *error);

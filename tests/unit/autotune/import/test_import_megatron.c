@@ -432,6 +432,47 @@ Test(import_megatron, muon_is_that_of_whole_replicas_or_of_matrices_dealt_out) {
     }
 }
 
+Test(import_megatron, settings_of_muon_that_are_not_priced_are_named_with_what_is) {
+    static const struct {
+        const char *flags, *words;
+        FindingKind kind;
+    } cases[] = {
+        {FLAGS("--optimizer muon --muon-num-ns-steps 10"), "10 steps of Newton and Schulz", FINDING_UNMODELLED},
+        {FLAGS("--optimizer muon --muon-use-syrk"), "symmetric", FINDING_UNMODELLED},
+        {FLAGS("--optimizer muon --muon-no-split-qkv"), "q, k and v are one matrix", FINDING_UNMODELLED},
+        {FLAGS("--optimizer muon --muon-scalar-optimizer lion"), "lion has one state", FINDING_UNMODELLED},
+        {FLAGS("--optimizer muon --muon-fp32-matmul-prec high"), "predicted with medium", FINDING_UNMODELLED},
+        {FLAGS("--optimizer muon --muon-coefficient-type cubic5"), "two products a step", FINDING_UNMODELLED},
+        {FLAGS("--optimizer muon --muon-coefficient-type cubic5 --muon-num-ns-steps 6"), "Use --muon-num-ns-steps 5",
+         FINDING_REFUSED},
+        {FLAGS("--optimizer muon --muon-coefficient-type mine"), "coefficients mine are not known", FINDING_UNMODELLED},
+        {FLAGS("--optimizer dist_muon --no-use-layer-wise-param-layout"), "whole gradients", FINDING_UNMODELLED}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        read_in(cases[i].flags, SYNTAX_SHELL, 4, &arena, &import);
+        cr_expect(finds(&import, cases[i].kind, cases[i].words), "%s", cases[i].flags);
+        arena_free(&arena);
+    }
+}
+
+Test(import_megatron, settings_of_muon_that_are_its_defaults_or_idle_are_not_named) {
+    static const char *const texts[] = {
+        FLAGS("--optimizer muon --muon-num-ns-steps 5 --muon-coefficient-type polar_express --muon-scalar-optimizer "
+              "adam --muon-fp32-matmul-prec medium --muon-momentum 0.95"),
+        FLAGS("--optimizer muon --no-use-layer-wise-param-layout"), FLAGS("--muon-num-ns-steps 10")};
+    for (int i = 0; i < 3; i++) {
+        Arena arena = {0};
+        Import import;
+        read_in(texts[i], SYNTAX_SHELL, 4, &arena, &import);
+        for (int at = 0; at < import.finding_count; at++) {
+            const char *key = import.findings[at].key;
+            cr_expect(!key || (!strstr(key, "muon") && !strstr(key, "layout")), "%s", texts[i]);
+        }
+        arena_free(&arena);
+    }
+}
+
 Test(import_megatron, one_layer_for_all_further_tokens_is_named) {
     Arena arena = {0};
     Import import;
