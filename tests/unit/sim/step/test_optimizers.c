@@ -272,8 +272,9 @@ Test(optimizers, that_orthogonalise_are_dealt_out_over_ranks_by_megatron) {
     cr_expect_float_eq((double)bytes_of_role(&two, ROLE_OPTIMIZER, true) / 4,
                        (double)bytes_of_role(&eight, ROLE_OPTIMIZER, true), 1e6);
     cr_expect_float_eq(two_s / 4 / eight_s, 1, tolerance, "%g %g", two_s, eight_s);
-    cr_expect_gt(most_s, 1.1 * eight_s * 8 / 256,
-                 "32 layers have 224 matrices, the largest takes longer than its share");
+    cr_expect_gt(
+        most_s, 1.1 * eight_s * 8 / 256,
+        "32 layers have 224 matrices (192 where gate and up are one), the largest takes longer than its share");
 }
 
 static TrainPlan canonical(const char *name, Optimizer optimizer) {
