@@ -32,7 +32,8 @@ Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *are
     analytic->cost.paired = true;
     analytic->memory_of = analytic;
     analytic->traces = &analytic->own_traces;
-    analytic->blocks.arena = analytic->fluids.arena = analytic->orders.arena = arena;
+    analytic->orders.arena = analytic->fluids.arena = arena;
+    analytic->blocks.arena = analytic->fluids.runs_arena = &analytic->overlaps_arena;
     return analytic;
 }
 
@@ -55,6 +56,7 @@ void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double 
 void analytic_free(Analytic *analytic) {
     arena_free(&analytic->scratch);
     arena_free(&analytic->programs_arena);
+    arena_free(&analytic->overlaps_arena);
     live_traces_free(&analytic->own_traces);
 }
 
@@ -224,7 +226,7 @@ static Status make_overlap(Analytic *analytic, const TrainPlan *plan, MicroStep 
     for (int32_t i = 0; i < from.program->task_count; i++) {
         costs[i].seconds *= slowdown_of(&analytic->slow, &from.program->tasks[i]);
     }
-    MicroStep *step = ARENA_NEW(analytic->arena, MicroStep);
+    MicroStep *step = ARENA_NEW(&analytic->overlaps_arena, MicroStep);
     step->unit_count = from.padding_shows ? from.program->unit_count : 0;
     memcpy(step->units, from.program->units, (size_t)step->unit_count * sizeof *step->units);
     overlap_add(&step->overlap, from.program, costs, from.patterns, &analytic->blocks, &analytic->scratch);
@@ -245,7 +247,7 @@ static Status find_overlap(Analytic *analytic, const TrainPlan *plan, const Memo
             step->next = first->next;
             first->next = step;
         } else {
-            memo_add(&analytic->times->overlaps, key, step, analytic->arena);
+            memo_add(&analytic->times->overlaps, key, step, &analytic->overlaps_arena);
         }
     }
     *found = &step->overlap;
@@ -257,10 +259,10 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
         .words = {(uint64_t)(uintptr_t)overlap, mesh->demand_words[0], mesh->demand_words[1], mesh->demand_words[2]}};
     OverlapContention *contention = memo_find(&analytic->times->contentions, &key);
     if (!contention) {
-        contention = ARENA_NEW(analytic->arena, OverlapContention);
+        contention = ARENA_NEW(&analytic->overlaps_arena, OverlapContention);
         overlap_contention_make(overlap, &mesh->costs, &analytic->cost.profile->interference, &analytic->fluids,
                                 contention);
-        memo_add(&analytic->times->contentions, &key, contention, analytic->arena);
+        memo_add(&analytic->times->contentions, &key, contention, &analytic->overlaps_arena);
     }
     return contention;
 }

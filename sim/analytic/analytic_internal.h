@@ -11,8 +11,9 @@
 typedef struct AnalyticTimes {
     int world;
     double chip_factor;
-    Memo meshes, overlaps, contentions;
-    Memo heads;  // of head and loss
+    Memo meshes;
+    Memo overlaps, contentions;  // in overlaps_arena
+    Memo heads;                  // of head and loss
     struct AnalyticTimes *next;
 } AnalyticTimes;
 
@@ -24,8 +25,9 @@ struct Analytic {
     AnalyticTimes *times, *first_times;  // of the plan at hand, of all those seen
     Memo paces;  // of pipelines of as many ranks already estimated: what a layer takes (stage_bound.c)
     Memo memories;
-    BlockMemo blocks;
+    BlockMemo blocks;  // what overlaps consist of
     FluidMemo fluids;
+    Arena overlaps_arena;  // emptied once it exceeds OVERLAPS_BYTES
     bool no_contention;
     Slowdowns slow;
     Analytic *memory_of;  // whose memory curves these are
@@ -42,7 +44,9 @@ struct Analytic {
     EstimateLimits limits;
 };
 
-// Before a time is looked up: which times are of such chips.
+enum { OVERLAPS_BYTES = 32 << 20 };
+
+// Before a time is looked up: which times are of such chips. What was found of overlaps is forgotten if it is too much.
 void analytic_see_chips(Analytic *analytic, const TrainPlan *plan);
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.

@@ -239,9 +239,9 @@ FluidResponse fluid_run_known(FluidMemo *memo, const FluidBlock *block, const ui
     }
     FluidResponse *known = memo_find(&memo->runs, &key);
     if (!known) {
-        known = ARENA_NEW(memo->arena, FluidResponse);
+        known = ARENA_NEW(memo->runs_arena, FluidResponse);
         *known = fluid_run(block, demands, set, interference);
-        memo_add(&memo->runs, &key, known, memo->arena);
+        memo_add(&memo->runs, &key, known, memo->runs_arena);
     }
     return *known;
 }

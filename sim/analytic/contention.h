@@ -49,7 +49,7 @@ FluidResponse fluid_run(const FluidBlock *block, const ShareDemand demands[BACKG
 
 // Earlier runs, by block and by the demands that it overlapped; blocks and demands are compared by content.
 typedef struct FluidMemo {
-    Arena *arena;
+    Arena *runs_arena, *arena;  // of what runs found, and of demands: their numbers last
     Memo runs;
     ShareDemand *demands;
     size_t demand_count, demand_capacity;
@@ -57,7 +57,7 @@ typedef struct FluidMemo {
 
 uint64_t fluid_demand_number(FluidMemo *memo, const ShareDemand *demand);
 
-// fluid_run of demands with these numbers; the block lives as long as the memo.
+// fluid_run of demands with these numbers; the block lives as long as the runs.
 FluidResponse fluid_run_known(FluidMemo *memo, const FluidBlock *block, const uint64_t numbers[BACKGROUNDS], int set,
                               const Interference *interference);
 
