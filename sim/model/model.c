@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sim/base/integer.h"
 #include "sim/base/text.h"
 #include "sim/model/layer_kinds.h"
 #include "sim/model/model_config.h"
@@ -178,13 +179,9 @@ static double met(int count, int drawn, int part) {
     return 1 - missed;
 }
 
-static int greatest_divisor(int a, int b) {
-    return b == 0 ? a : greatest_divisor(b, a % b);
-}
-
 // Of one behind the other, in the mean over where the first of them is.
 static double visited_in_turn(int active, int part) {
-    return 1 + (double)(active - greatest_divisor(active, part)) / part;
+    return 1 + (double)(active - gcd(active, part)) / part;
 }
 
 double experts_parts_visited(const Experts *experts, int parts) {

@@ -319,4 +319,5 @@ Test(model, experts_that_are_taken_in_turn_are_on_few_ranks) {
     cr_expect_float_eq(experts_parts_visited(&experts, 128), 8, 1e-12);
     experts = (Experts){.count = 24, .active = 6, .in_turn = true};
     cr_expect_float_eq(experts_parts_visited(&experts, 3), 1.5, 1e-12);
+    cr_expect_float_eq(experts_parts_visited(&experts, 6), 2, 1e-12);  // four on each: starts at 0 and at 2 of them
 }
