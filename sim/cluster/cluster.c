@@ -4,6 +4,7 @@
 #include "sim/cluster/cluster.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -49,12 +50,14 @@ static bool suggest_clusters(const char *name, char out[ERROR_HINT_BYTES]) {
     return used > 0;
 }
 
-// 2x4090, 8 x H100: so many, and the chip; NULL.
-static const char *counted_chip(const char *name, size_t *digits) {
-    *digits = strspn(name, "0123456789");
-    const char *sign = name + *digits + strspn(name + *digits, " ");
-    const bool counted = *digits > 0 && (*sign == 'x' || *sign == 'X' || *sign == '*');
-    return counted && cluster_usual_node(sign + 1) ? sign + 1 + strspn(sign + 1, " ") : NULL;
+// 2x4090, 8 x H100: so many, and the usual node of the chip; NULL.
+static const char *node_of_counted(const char *name, long *count) {
+    enum { MOST = 1 << 20 };  // as of meshes, which are a layer above
+    char *sign;
+    *count = strtol(name, &sign, 10);
+    sign += strspn(sign, " ");
+    const bool counted = *count > 0 && *count <= MOST && (*sign == 'x' || *sign == 'X' || *sign == '*');
+    return counted ? cluster_usual_node(sign + 1 + strspn(sign + 1, " ")) : NULL;
 }
 
 static Status unknown_cluster(const char *name, Error *error) {
@@ -68,11 +71,14 @@ static Status unknown_cluster(const char *name, Error *error) {
         error_set(error, STATUS_USAGE, "cluster \"%.128s\": a cluster has one node type", name);
         return error_hint(error, "ask of each alone; the slower of two in one job sets the pace of both");
     }
-    size_t digits;
-    const char *chip = counted_chip(name, &digits);
-    if (chip) {
-        return error_hint(error, "how many is --world: --cluster %s --world %.*s", cluster_usual_node(chip),
-                          (int)digits, name);
+    long count;
+    const char *node = node_of_counted(name, &count);
+    if (node) {
+        return error_hint(
+            error,
+            "say which chip and how many apart: --cluster %s with --world %ld (plan), or with a --mesh of "
+            "%ld (predict)",
+            node, count, count);
     }
     const int longer = clusters_from(name, some);
     if (longer > 0) {

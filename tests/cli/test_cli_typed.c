@@ -88,7 +88,9 @@ static const Typed refused[] = {
     {{"--world", "8", "--model", "7b", "--offload-layers", "4"}, "--offload-layers goes with --offload activations"},
     {{"--world", "8", "--model", "7b", "--recompute", "none", "--recompute-layers", "4"},
      "--recompute-layers goes with --recompute full"},
-    {{"--world", "8", "--model", "7b", "--cluster", "2x4090"}, "hint: how many is --world: --cluster pcie-4090-8x"},
+    {{"--world", "8", "--model", "7b", "--cluster", "2x4090"}, "hint: say which chip and how many apart"},
+    {{"predict", "--mesh", "dp_shard=8", "--model", "8b", "--cluster", "8 x H100"},
+     "--cluster dgx-h100 with --world 8 (plan), or with a --mesh of 8 (predict)"},
     {{"--world", "8", "--model", "7b", "--rank-order", "tp,dp"}, "hint: data parallelism is dp_shard"},
 };
 

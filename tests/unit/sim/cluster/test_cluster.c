@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/axes/mesh.h"
 #include "sim/cluster/cluster.h"
 #include "tests/support/hash_of.h"
 
@@ -290,7 +291,24 @@ Test(cluster, a_count_of_chips_is_a_world_of_their_usual_node) {
     ClusterProfile profile;
     Error error = {0};
     cr_assert_eq(cluster_find("2x4090", &arena, &profile, &error), STATUS_USAGE);
-    cr_assert_str_eq(error.hint, "how many is --world: --cluster pcie-4090-8x --world 2");
+    cr_assert_str_eq(error.hint,
+                     "say which chip and how many apart: --cluster pcie-4090-8x with --world 2 (plan), or with a "
+                     "--mesh of 2 (predict)");
+}
+
+Test(cluster, a_count_that_no_mesh_has_is_not_advised) {
+    static const char *const names[] = {"0 x H100", "1048577xH100", "99999999 x H100", "999999999999999999999 x H100"};
+    ClusterProfile profile;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        Error error = {0};
+        cr_expect_eq(cluster_find(names[i], &arena, &profile, &error), STATUS_USAGE);
+        cr_expect_null(strstr(error.hint, "apart"), "%s: %s", names[i], error.hint);
+    }
+    char most[32];
+    snprintf(most, sizeof most, "%d x H100", MESH_MAX_WORLD);
+    Error error = {0};
+    cr_assert_eq(cluster_find(most, &arena, &profile, &error), STATUS_USAGE);
+    cr_assert_not_null(strstr(error.hint, "--world 1048576 (plan)"), "%s", error.hint);
 }
 
 Test(cluster, a_missing_file_is_the_environments_fault) {
