@@ -285,8 +285,19 @@ static Status check_sets(Asked *asked, const TuneRequest *request, Error *error)
     return STATUS_OK;
 }
 
+// A single plan takes what was not said; else that is TUNE_ANY, to be searched.
+static int taken(const Builder *builder, PlanFieldId id) {
+    const TuneRequest *request = builder->request;
+    if (request->asked[id] != TUNE_ANY || !builder->defaults->single_plan) {
+        return request->asked[id];
+    }
+    TrainPlan plan;
+    request_plan(request, &request->mesh, &plan);
+    return plan_get(&plan, id);
+}
+
 // What was said of a choice that stands still here: its own value is not the default, and the other one is another.
-static Status check_idle(Asked *asked, const TuneRequest *request, Error *error) {
+static Status check_idle(Builder *builder, Error *error) {
     static const struct {
         PlanFieldId id, other;
         int value;
@@ -296,8 +307,9 @@ static Status check_idle(Asked *asked, const TuneRequest *request, Error *error)
                 {PLAN_RECOMPUTE_EVERY, PLAN_RECOMPUTE, RECOMPUTE_FULL, "--recompute full"},
                 {PLAN_RECOMPUTE_UNIT, PLAN_RECOMPUTE, RECOMPUTE_FULL, "--recompute full"},
                 {PLAN_RECOMPUTE_MODULES, PLAN_RECOMPUTE, RECOMPUTE_SELECTIVE, "--recompute selective"}};
+    Asked *asked = builder->asked;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const int own = request->asked[rows[i].id], other = request->asked[rows[i].other];
+        const int own = builder->request->asked[rows[i].id], other = taken(builder, rows[i].other);
         const bool idle = other != TUNE_ANY && other != rows[i].value && own != TUNE_ANY && own != 0;
         FAIL_IF(asked->choices[rows[i].id] && idle, about(asked, ASKED_CHOICE + (int)rows[i].id, error), STATUS_USAGE,
                 "--%s goes with %s", plan_fields[rows[i].id].option.name, rows[i].goes_with);
@@ -319,7 +331,7 @@ Status check_choices(Builder *builder, Error *error) {
             about(asked, ASKED_CHOICE + PLAN_MASTER_WEIGHTS, error), STATUS_USAGE,
             "--master-weights bf16 goes with --precision bf16 or fp8, not %s", precision);
     TRY(check_sets(asked, request, error));
-    TRY(check_idle(asked, request, error));
+    TRY(check_idle(builder, error));
     if (!has_adapters(asked)) {
         TRY(check_alone(asked, of_adapters, COUNT_OF(of_adapters),
                         "goes with --finetune lora, qlora or lora-int8; without it all is trained", error));

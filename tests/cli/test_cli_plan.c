@@ -354,11 +354,11 @@ Test(cli_plan, who_says_everything_gets_a_sentence_for_each_choice) {
 }
 
 Test(cli_plan, what_has_no_effect_in_a_plan_is_said) {
-    ProgramRun run = CLI("predict", "--mesh", "dp_shard=2", "--model", "tiny", "--target", "megatron",
-                         "--recompute-modules", "mlp", "--tp-overlap", "on", "--grad-accum", "2", "--op-fuser", "on");
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=2", "--model", "tiny", "--target", "megatron", "--cp-rotate",
+                         "allgather", "--tp-overlap", "on", "--grad-accum", "2", "--op-fuser", "on");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
     cr_expect_not_null(
-        strstr(run.out, "without effect in this plan: --tp-overlap on, --recompute-modules mlp, --op-fuser on\n"), "%s",
+        strstr(run.out, "without effect in this plan: --cp-rotate allgather, --tp-overlap on, --op-fuser on\n"), "%s",
         run.out);
     program_run_free(&run);
     run =
