@@ -300,7 +300,8 @@ Test(fresh_runs, mlperf_6_and_recipes_measured_again_stay_near_their_second_scor
 }
 
 // OpenEuroLLM on JUPITER's GH200: 109 rows when first predicted, 16.8 and 26.2 %, where one MFU errs by 25.9 and 73.2.
-Test(fresh_runs, jupiter_stays_near_its_first_score) {
+// Held is what all 127 reached when labels were mended and 13 were added: 16.9 and 27.9, one MFU 27.0 and 80.4.
+Test(fresh_runs, jupiter_stays_near_its_second_score_and_rows_added_since) {
     const Accuracy of =
         score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh11.csv", NULL},
                                 .oom_paths = (const char *const[]){FOLDER "fresh11_oom.csv", NULL},
