@@ -89,9 +89,9 @@ static bool checked_collectives(const RunRow *row) {
     return row->checked_collectives == 1;
 }
 
-// The older code of the sweep that was checked gathers again without stages too.
-static bool gathered_again(const RunRow *row, const Target *target) {
-    return checked_collectives(row) && target->stages_regather;
+// Without stages too.
+static bool gathered_again(const RunRow *row) {
+    return row->gathers_again == 1;
 }
 
 static void take_workspaces(const RunRow *row, TargetRuntime *runtime) {
@@ -179,7 +179,7 @@ static const Label labels[] = {
     {.cites = "build-nanogpt@", .settings = SETTINGS(SET(fills_masked, true))},
     {.is = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
     {.is = checked_collectives, .settings = SETTINGS(SET(runtime.checks_collectives, true))},
-    {.holds = gathered_again, .settings = SETTINGS(SET(tp_regathers, true))},
+    {.is = gathered_again, .settings = SETTINGS(SET(tp_regathers, true))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core,
      .settings = SETTINGS(SET(runtime.checks_loss, true),
