@@ -1,9 +1,10 @@
 // A what-if: gathers and reductions of registered buffers. Inside a node in symmetric memory (NCCL 2.27): every rank
 // reads or writes the parts of all others at once, so start-up is one step whatever the ranks, and no part is copied to
 // itself. Across nodes with SHARP: switches sum and copy, so an all-reduce sends its data once and start-up grows with
-// the depth of the tree. Enabled where a profile gives their SMs (node.symmetric_ctas, fabric.sharp_ctas); 4 or 5, and
-// 6, by Megatron-LM's table (distributed_data_parallel_config.py, nccl_ub). A guess: bandwidths are those of the rings,
-// nothing here is fitted, and what registration costs in memory is left out.
+// the depth of the tree; the slower of links and network sets the pace, as of rings (collective_ring.c). Enabled where
+// a profile gives their SMs (node.symmetric_ctas, fabric.sharp_ctas); 4 or 5, and 6, by Megatron-LM's table
+// (distributed_data_parallel_config.py, nccl_ub). A guess: bandwidths are those of the rings, nothing here is fitted,
+// and what registration costs in memory is left out.
 
 #include <math.h>
 
@@ -48,7 +49,7 @@ static CollectiveCost sharp_cost(const ClusterProfile *profile, CollectiveKind k
                            profile->fabric.ring_step_latency_s * ceil(log2(group->nodes)) +
                            collective_tiers_latency_s(profile, group, collective_steps, kind);
     const double network_s = smooth_max(cost.nic_s, cost.uplink_s);
-    cost.seconds = collective_curve_s(start_s, smooth_max(cost.link_s, network_s), &profile->fabric.ring) +
+    cost.seconds = collective_curve_s(start_s, fmax(cost.link_s, network_s), &profile->fabric.ring) +
                    collective_between_nodes_s(profile, group);
     return cost;
 }
