@@ -459,12 +459,6 @@ Test(run_case, collectives_are_checked_where_a_column_says_so) {
     cr_expect_not(case_with("dgx-a100-80g", columns, "", "")->request.target->runtime.checks_collectives);
 }
 
-Test(run_case, inputs_are_gathered_again_where_a_column_says_so_and_not_because_collectives_are_checked) {
-    const char *columns = "gathers_again,checked_collectives";
-    cr_expect(case_with("dgx-a100-80g", columns, "1", "")->request.target->tp_regathers);
-    cr_expect_not(case_with("dgx-a100-80g", columns, "", "1")->request.target->tp_regathers);
-}
-
 static const RunCase *case_of_locator(const char *locator, const char *loss) {
     return case_with("dgx-a100-80g", "source_locator,loss", locator, loss);
 }

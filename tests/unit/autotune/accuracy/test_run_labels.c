@@ -20,7 +20,7 @@ TestSuite(run_labels, .fini = forget);
 
 // A row of `cluster` with more columns.
 static RunCase case_with(const char *cluster, const char *target, const char *names, const char *values) {
-    const char *zero = strcmp(target, "megatron") == 0 ? "1" : NULL;
+    const char *zero = strcmp(target, "megatron") == 0 || strcmp(target, "nanotron") == 0 ? "1" : NULL;
     const RunCase run = line_case(
         &arena, (RunLine){.cluster = cluster, .target = target, .zero = zero, .step_time_s = 1}, names, values);
     cr_assert_null(run.skipped, "%s", run.skipped);
@@ -419,4 +419,9 @@ Test(run_labels, submissions_of_mlperf_6_have_the_head_and_positions_of_their_fi
     cr_expect_null(turned.skipped, "%s", turned.skipped);
     cr_expect_eq(turned.request.model.yarn.factor, 0);
     cr_expect(text_case(&arena, arena_format(&arena, row, "")).request.model.yarn.factor > 0);
+}
+
+Test(run_labels, inputs_are_gathered_again_where_a_column_says_so_and_not_because_collectives_are_checked) {
+    cr_expect(case_with("dgx-h100", "nanotron", "gathers_again", "1").request.target->tp_regathers);
+    cr_expect_not(case_with("dgx-h100", "nanotron", "checked_collectives", "1").request.target->tp_regathers);
 }
