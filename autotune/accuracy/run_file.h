@@ -52,7 +52,7 @@ typedef struct RunRow {
     // what the run set beside its plan
     int64_t launch_blocking;        // CUDA_LAUNCH_BLOCKING
     int64_t checked_collectives;    // TORCH_DISTRIBUTED_DEBUG=DETAIL
-    int64_t gathers_again;          // inputs of tensor parallelism, in backward: nanotron's older code
+    int64_t gathers_again;          // inputs of tensor parallelism, in backward: an older code's
     double dropout, lora_dropout;   // of what attention and MLP add to the stream; of adapters' inputs
     int64_t lora_a2a;               // Megatron-Bridge's a2a_experimental
     const char *attention_dropout;  // of its probabilities: "0" = none
