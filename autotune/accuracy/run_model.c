@@ -103,7 +103,7 @@ static void set_structure(const RunRow *row, bool plain, ModelSpec *model) {
         model->out_bias &= !experts;
         model->mlp_bias &= !experts;
     }
-    if (row->plan_number[PLAN_QKV_ROPE] == 1) {  // whose kernel has no YaRN: MLPerf's GPT-OSS turns plainly
+    if (row->plan_number[PLAN_QKV_ROPE] == 1) {  // whose kernel has no YaRN, and MLPerf's GPT-OSS none either
         model->yarn = (YarnScaling){0};
     }
     snprintf(model->name, sizeof model->name, "%s", row->model);

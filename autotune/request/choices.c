@@ -296,7 +296,7 @@ static int taken(const Builder *builder, PlanFieldId id) {
     return plan_get(&plan, id);
 }
 
-// What was said of a choice that stands still here: its own value is not the default, and the other one is another.
+// A choice that has no effect beside what another one is: --recompute-layers beside --recompute none.
 static Status check_idle(Builder *builder, Error *error) {
     static const struct {
         PlanFieldId id, other;

@@ -84,7 +84,8 @@ static double hashes_s(const CostModel *model, const ModelSpec *spec, const Trai
 
 // Of a matrix that is orthogonalised: decayed, averaged, gathered over its ranks (3), divided by its norm (4), cast
 // twice, five steps of three products and two views, cut, scaled and subtracted (Emerging-Optimizers, muon_utils.py and
-// orthogonalized_optimizer.py), views not counted; each as a tensor's norm or clipping (CORE_UPDATE_HOST_S).
+// orthogonalized_optimizer.py), views not counted; each as a tensor's norm or clipping, 5.9 and 6.0 us (at
+// CORE_UPDATE_HOST_S).
 enum { MUON_OPERATIONS = 30 };
 static const double MUON_OPERATION_S = 6e-6;
 

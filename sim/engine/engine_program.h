@@ -48,7 +48,7 @@ typedef struct LoopShape {
     WalkNeeds needs[2];  // [1] where the micro-step loop around it is in its last iteration, or there is none
     bool last_differs;   // the loop's last iteration needs more or less of the walk than the others
     int32_t margin;      // iterations at either end that may differ: guards and look-ahead
-    // Until which slots that wrap inside the loop, of layers or micro-steps, may hold what was recorded before it.
+    // Iterations after which no slot of a ring, of layers or micro-steps, holds an event from before the loop.
     int32_t ring_iterations;
     bool uniform;  // iterations between the margins are shifts of each other
 } LoopShape;

@@ -38,7 +38,7 @@ typedef struct TargetRuntime {
     // is 0, its default); rounds of Sinkhorn's balance, each read (0: none)
     bool routes_apart, experts_one_by_one, adds_gradients, balances_nothing;
     int sinkhorn_rounds;
-    // The choice alone, and rotary positions (no-rope-fusion)
+    // Neither moe-router-fusion nor rope-fusion; the order of tokens is a kernel
     bool router_rope_apart;
     double stage_host_s_per_rank;  // and of each collective per rank of its group, where ranks check it beforehand
     bool checks_collectives;  // always (TORCH_DISTRIBUTED_DEBUG=DETAIL, sim/cost/checked.c); else where stages of a

@@ -8,8 +8,8 @@
 // Layers kept: reach_factor * (farthest layer offset of any access) + base_layers, or a few more.
 typedef struct CutOptions {
     int reach_factor, base_layers;
-    int max_micro_steps;  // iterations of a micro-step loop; more where several micro-steps have slots of their own,
-    bool any_slots;       // unless it does not matter which of these a micro-step has
+    int max_micro_steps;  // iterations of a micro-step loop; more where several micro-steps have slots of their own
+    bool any_slots;       // those are interchangeable: a steady loop is cut to max_micro_steps too
 } CutOptions;
 
 typedef struct ProgramCut {
