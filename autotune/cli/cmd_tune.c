@@ -5,6 +5,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/cli/executor_options.h"
 #include "autotune/cli/report_page.h"
+#include "autotune/cli/request.h"
 #include "autotune/cli/tune_recall.h"
 #include "autotune/measure/tune_session.h"
 #include "reports/tuning.h"
@@ -91,7 +92,7 @@ static Status check_options(Cli *cli, const Measuring *measuring, Error *error) 
 Status cmd_tune(Cli *cli, Error *error) {
     TuneRequest request;
     const Target *executed;
-    TRY(executor_request(cli, &request, &executed, error));
+    TRY(request_executed(cli, &request, &executed, error));
     const Measuring measuring = executor_measuring(cli, &request, executed);
     TRY(check_options(cli, &measuring, error));
     TRY(cli_check_output(cli, OPTION_OUT, error));

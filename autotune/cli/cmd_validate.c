@@ -67,7 +67,7 @@ static Status run_and_print(Cli *cli, const Measuring *measuring, const TuneResu
 Status cmd_validate(Cli *cli, Error *error) {
     TuneRequest request;
     const Target *executed;
-    TRY(executor_request(cli, &request, &executed, error));
+    TRY(request_executed(cli, &request, &executed, error));
     TuneResult result;
     TRY(cli_search(cli, &request, &result, error));
     FAIL_WITH(result.entry_count == 0, cli_nothing_feasible(&result, error));

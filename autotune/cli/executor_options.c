@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "autotune/cli/request.h"
-
 enum { REPEATED_STEPS = 10, REPEATED_WARM_UP = 2 };
 
 LaunchOptions executor_launch(const Cli *cli) {
@@ -52,18 +50,6 @@ Status executor_check_with(Cli *cli, Error *error) {
     }
     *target = *with;
     return STATUS_OK;
-}
-
-Status executor_request(Cli *cli, TuneRequest *request, const Target **executed, Error *error) {
-    TRY(cli_open_store(cli, error));
-    TRY(executor_check_with(cli, error));
-    TRY(last_request_take(cli, error));
-    TRY(request_build(cli, &validate_defaults, request, error));
-    FAIL_WITH(cli->options.list_count > 1, cli_refuse(cli, OPTION_WORLD, error, "%s runs one world, not a list of them",
-                                                      command_names[cli->command]));
-    *executed = NULL;
-    return cli_given(cli, OPTION_WITH) ? STATUS_OK
-                                       : measuring_takes(request, executor_lanes(cli), &cli->arena, executed, error);
 }
 
 // Reported where the ranks are started by something other than ndtune.

@@ -13,10 +13,6 @@ LaunchOptions executor_launch(const Cli *cli);
 
 LaneMode executor_lanes(const Cli *cli);
 
-// What validate and tune run, of this command line or the last request; opens the store. *executed: the target whose
-// programs our executor runs; NULL = a command does (--with).
-Status executor_request(Cli *cli, TuneRequest *request, const Target **executed, Error *error);
-
 // Several runs of a request's plans, as in validate and tune, kept in the call's store (opened before) and reported on
 // its progress line.
 Measuring executor_measuring(Cli *cli, const TuneRequest *request, const Target *target);

@@ -102,6 +102,18 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
     return request_of(cli, &asked, defaults, request, error);
 }
 
+Status request_executed(Cli *cli, TuneRequest *request, const Target **executed, Error *error) {
+    TRY(cli_open_store(cli, error));
+    TRY(executor_check_with(cli, error));
+    TRY(last_request_take(cli, error));
+    TRY(request_build(cli, &validate_defaults, request, error));
+    FAIL_WITH(cli->options.list_count > 1, cli_refuse(cli, OPTION_WORLD, error, "%s runs one world, not a list of them",
+                                                      command_names[cli->command]));
+    *executed = NULL;
+    return cli_given(cli, OPTION_WITH) ? STATUS_OK
+                                       : measuring_takes(request, executor_lanes(cli), &cli->arena, executed, error);
+}
+
 Status request_check(Cli *cli, const TuneRequest *request, Error *error) {
     Asked asked = request_asked(cli);
     return point(cli, &asked, request_check_world(&asked, request, error));

@@ -12,6 +12,10 @@ Status request_build(Cli *cli, const RequestDefaults *defaults, TuneRequest *req
 Asked request_asked(Cli *cli);
 Status request_of(Cli *cli, Asked *asked, const RequestDefaults *defaults, TuneRequest *request, Error *error);
 
+// What validate and tune run, of this command line or the last request; opens the store. *executed: the target whose
+// programs our executor runs; NULL = a command does (--with).
+Status request_executed(Cli *cli, TuneRequest *request, const Target **executed, Error *error);
+
 // request_check_world, for another world than that of the command line.
 Status request_check(Cli *cli, const TuneRequest *request, Error *error);
 
