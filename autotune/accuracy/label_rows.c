@@ -3,6 +3,7 @@
 
 #include "autotune/accuracy/label_rows.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "autotune/accuracy/run_labels.h"
@@ -77,23 +78,6 @@ static bool dropped_of_adapters(const RunRow *row) {
     return row->lora_dropout > 0;
 }
 
-static bool exchanged_adapters(const RunRow *row) {
-    return row->lora_a2a == 1;
-}
-
-static bool launched_one_by_one(const RunRow *row) {
-    return row->launch_blocking == 1;
-}
-
-static bool checked_collectives(const RunRow *row) {
-    return row->checked_collectives == 1;
-}
-
-// Without stages too.
-static bool gathered_again(const RunRow *row) {
-    return row->gathers_again == 1;
-}
-
 static void take_workspaces(const RunRow *row, TargetRuntime *runtime) {
     runtime->blas_workspace_bytes = row_workspace_bytes(row);
 }
@@ -114,14 +98,17 @@ static void take_collections(const RunRow *row, TargetRuntime *runtime) {
 // OpenSSL 3.0 on an EPYC with the instructions for it, one thread. Their copies from the device are not in it.
 #define HASHED_S 3.2e-9
 
-// One mark: a part of the citation, a predicate of the row, or one of row and target.
+// One mark: a part of the citation, a column of the row that is 1, a predicate of the row, or one of row and target.
 typedef struct Label {
     const char *cites;
+    size_t flag;  // a number of RunRow; 0: none
     bool (*is)(const RunRow *row);
     bool (*holds)(const RunRow *row, const Target *target);
     const TargetSetting *settings;                            // NULL: none
     void (*take)(const RunRow *row, TargetRuntime *runtime);  // what is a number of the row; NULL: nothing
 } Label;
+
+#define FLAG(column) offsetof(RunRow, column)
 
 // Each is looked at with what those before it have set.
 static const Label labels[] = {
@@ -173,13 +160,14 @@ static const Label labels[] = {
     {.cites = "dlrover@", .settings = SETTINGS(SET(adapters_cast, false), SET(runtime.strided_rotary, true))},
     {.holds = recomputed_as_stage, .settings = SETTINGS(SET(recompute_whole, true))},
     {.is = row_pads_rows, .settings = SETTINGS(SET(runtime.pads_rows, true))},
-    {.is = exchanged_adapters, .settings = SETTINGS(SET(adapters_exchange, true))},
+    {.flag = FLAG(lora_a2a), .settings = SETTINGS(SET(adapters_exchange, true))},
     // model.py, train_gpt2.py: att.masked_fill(self.bias[:, :, :T, :T] == 0, float('-inf'))
     {.cites = "nanoGPT@", .settings = SETTINGS(SET(fills_masked, true))},
     {.cites = "build-nanogpt@", .settings = SETTINGS(SET(fills_masked, true))},
-    {.is = launched_one_by_one, .settings = SETTINGS(SET(runtime.launches_wait, true))},
-    {.is = checked_collectives, .settings = SETTINGS(SET(runtime.checks_collectives, true))},
-    {.is = gathered_again, .settings = SETTINGS(SET(tp_regathers, true))},
+    {.flag = FLAG(launch_blocking), .settings = SETTINGS(SET(runtime.launches_wait, true))},
+    {.flag = FLAG(checked_collectives), .settings = SETTINGS(SET(runtime.checks_collectives, true))},
+    // without stages too
+    {.flag = FLAG(gathers_again), .settings = SETTINGS(SET(tp_regathers, true))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core,
      .settings = SETTINGS(SET(runtime.checks_loss, true),
@@ -193,8 +181,15 @@ static const Label labels[] = {
     {.is = row_is_deterministic, .settings = SETTINGS(SET(runtime.fills_results, true))},
 };
 
+static bool is_flagged(const RunRow *row, size_t flag) {
+    return *(const int64_t *)((const char *)row + flag) == 1;
+}
+
 static bool is_labelled(const Label *label, const RunRow *row, const Target *target) {
-    return label->cites ? row_cites(row, label->cites) : label->is ? label->is(row) : label->holds(row, target);
+    return label->cites  ? row_cites(row, label->cites)
+           : label->flag ? is_flagged(row, label->flag)
+           : label->is   ? label->is(row)
+                         : label->holds(row, target);
 }
 
 const Target *label_rows_apply(const RunRow *row, const Target *target, Arena *arena) {
