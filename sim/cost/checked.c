@@ -60,7 +60,7 @@ static bool are_checked(const CostModel *model, const Mesh *mesh) {
 
 double rank_host_s(const CostModel *model, const StepProgram *program, const Task *task) {
     const Mesh *mesh = &program->plan.mesh;
-    const double each_s = model->target->runtime.stage_host_s_per_rank;
+    const double each_s = model->target->runtime.collective_check_s_per_rank;
     const bool ends_step = task->kind == TASK_CLIP;
     if (each_s == 0 || !(ends_step || task_is_collective(task)) || !are_checked(model, mesh)) {
         return 0;

@@ -76,7 +76,7 @@ static const TargetField fields[] = {
     FIELD(split_loss_fp32_copies),
     FIELD(runtime.host_s_per_op),
     FIELD(runtime.lost_lead),
-    FIELD(runtime.stage_host_s_per_rank),
+    FIELD(runtime.collective_check_s_per_rank),
     FIELD(runtime.other_share),
     FIELD(runtime.step_fixed_s),
     FIELD(runtime.collective_share),

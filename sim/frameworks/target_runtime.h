@@ -40,7 +40,7 @@ typedef struct TargetRuntime {
     int sinkhorn_rounds;
     // Neither moe-router-fusion nor rope-fusion; the order of tokens is a kernel
     bool router_rope_apart;
-    double stage_host_s_per_rank;  // and of each collective per rank of its group, where ranks check it beforehand
+    double collective_check_s_per_rank;  // of hosts, for each rank of its group, where ranks check a collective first
     bool checks_collectives;  // always (TORCH_DISTRIBUTED_DEBUG=DETAIL, sim/cost/checked.c); else where stages of a
                               // pipeline are on nodes of their own
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued

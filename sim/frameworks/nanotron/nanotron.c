@@ -74,7 +74,7 @@ static const TargetVersion nanotron_2024_12 = {
         // ten collectives beyond the 4.4 ms: they are checked (sim/cost/checked.c). run_multinode.sh of the examples
         // exports TORCH_DISTRIBUTED_DEBUG=DETAIL (77f54c10, 2025-03-10); in the sweep's own script at 67c5ebb6 that
         // does not stand, and in slurm_launcher.py of a release it is commented out.
-        SET(runtime.stage_host_s_per_rank, 0.24e-3)),
+        SET(runtime.collective_check_s_per_rank, 0.24e-3)),
 };
 
 // The stage of the head by build_model's rule (models/base.py, sim/step/splits/cost.c): the one that layers have not

@@ -31,7 +31,7 @@ static void begin(Checked *checked, const char *mesh, int zero, bool checks) {
         (LoweredRequest){
             .model = "llama-3-8b", .target = "nanotron", .mesh = mesh, .seq = 4096, .zero = zero, .bf16 = true});
     checked->target = *checked->program.target;
-    checked->target.runtime.stage_host_s_per_rank = each_s;
+    checked->target.runtime.collective_check_s_per_rank = each_s;
     checked->target.runtime.checks_collectives = checks;
     checked->model = (CostModel){.profile = &checked->profile, .target = &checked->target};
 }

@@ -130,7 +130,7 @@ Test(cost_task, processors_price_products_alone_by_their_rate_in_bf16) {
 Test(cost_task, stages_on_other_nodes_cost_the_host_of_a_tp_collective_time_for_each_rank) {
     static Target waits;
     waits = fused;
-    waits.runtime.stage_host_s_per_rank = 0.3e-3;
+    waits.runtime.collective_check_s_per_rank = 0.3e-3;
     const Task gather = {.kind = TASK_ALL_GATHER, .payload_bytes = 1 << 20};
     Bench bench;
     bench_begin(&bench, machine_h100(), &waits);
