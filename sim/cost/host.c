@@ -385,8 +385,7 @@ static double called_operations(const Target *target, const TrainPlan *plan, con
 // Idle time of the device at a stop is that of launches whatever the processor: gaps, counts read back and the exchange
 // behind them.
 static double host_pace(const Target *target, const Task *task) {
-    const double pace = target->runtime.host_pace;
-    return pace > 0 && task->kind != TASK_ALL_TO_ALL ? pace : 1;
+    return task->kind != TASK_ALL_TO_ALL ? runtime_host_pace(&target->runtime) : 1;
 }
 
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task) {

@@ -37,7 +37,6 @@ double shard_host_s(const CostModel *model, const StepProgram *program, const Ta
                            : task->kind != TASK_ALL_GATHER   ? NULL
                            : task->phase == PHASE_FORWARD    ? &row->forward
                                                              : &row->before_backward;
-    const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
     const double us = hook ? hook->unit_us + hook->parameter_us * program->units[task->unit].slice_count : 0;
-    return us * 1e-6 * TIMED_PYTHON * pace;
+    return us * 1e-6 * TIMED_PYTHON * runtime_host_pace(runtime);
 }

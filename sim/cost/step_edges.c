@@ -68,8 +68,8 @@ static double bucket_stops_s(const CostModel *model, const ModelSpec *spec, cons
     if (runtime->bucket_stop_operations == 0 || plan_has_stages(plan) || !overlaps) {
         return 0;
     }
-    const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
-    return reduced_buckets(runtime, spec, plan) * runtime->bucket_stop_operations * runtime->host_s_per_op * pace;
+    return reduced_buckets(runtime, spec, plan) * runtime->bucket_stop_operations * runtime->host_s_per_op *
+           runtime_host_pace(runtime);
 }
 
 static double hashes_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan) {
@@ -77,9 +77,9 @@ static double hashes_s(const CostModel *model, const ModelSpec *spec, const Trai
     if (runtime->hashed_s_per_parameter == 0) {
         return 0;
     }
-    const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
     const HeldParameters held = held_parameters(spec, plan);
-    return runtime->hashed_s_per_parameter * pace * (held.experts + held.others) / mesh_stages(&plan->mesh);
+    return runtime->hashed_s_per_parameter * runtime_host_pace(runtime) * (held.experts + held.others) /
+           mesh_stages(&plan->mesh);
 }
 
 // Of a matrix that is orthogonalised: decayed, averaged, gathered over its ranks (3), divided by its norm (4), cast
@@ -105,9 +105,8 @@ double update_host_s(const CostModel *model, const StepProgram *program, const T
         return 0;
     }
     const Unit *unit = &program->units[task->unit];
-    const double pace = runtime->host_pace > 0 ? runtime->host_pace : 1;
     const double seconds = runtime->update_host_s_per_tensor * unit->trained_slices + matrices_host_s(program, unit);
-    return seconds * pace / unit->shards;
+    return seconds * runtime_host_pace(runtime) / unit->shards;
 }
 
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan) {

@@ -84,6 +84,10 @@ typedef struct TargetRuntime {
     double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } TargetRuntime;
 
+static inline double runtime_host_pace(const TargetRuntime *runtime) {
+    return runtime->host_pace > 0 ? runtime->host_pace : 1;
+}
+
 static inline double runtime_workspace_bytes(const TargetRuntime *runtime) {
     enum { HANDLES = 2 };
     return HANDLES * runtime->blas_workspace_bytes + runtime->engine_workspace_bytes;
