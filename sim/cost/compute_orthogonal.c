@@ -48,7 +48,7 @@ KernelTime orthogonal_time(const Accelerator *accelerator, const StepProgram *pr
     double largest_s = 0;
     for (int32_t i = 0; i < unit->trained_slices; i++) {
         const ParamSlice *slice = &program->slices[unit->first_slice + i];
-        if (slice->local_rows > 1 && slice->local_cols > 1) {
+        if (slice_is_matrix(slice)) {
             KernelTime matrix = matrix_time(accelerator, slice->local_rows / slice->blocks, slice->local_cols);
             largest_s = fmax(largest_s, matrix.seconds);
             scale(&matrix, slice->blocks * (slice->share > 0 ? slice->share : 1));

@@ -93,7 +93,7 @@ static double matrices_host_s(const StepProgram *program, const Unit *unit) {
     int matrices = 0;
     for (int32_t i = 0; unit_is_orthogonalized(unit) && i < unit->trained_slices; i++) {
         const ParamSlice *slice = &program->slices[unit->first_slice + i];
-        matrices += slice->local_rows > 1 && slice->local_cols > 1 ? slice->blocks : 0;
+        matrices += slice_is_matrix(slice) ? slice->blocks : 0;
     }
     return matrices * MUON_OPERATIONS * MUON_OPERATION_S;
 }

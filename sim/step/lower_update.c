@@ -17,7 +17,7 @@ static int64_t state_bytes(const Lowering *lowering, const Unit *unit, int state
         const ParamSlice *slice = &lowering->slices[unit->first_slice + i];
         const OptimizerTensor tensor = {.rows = slice->local_rows,
                                         .cols = slice->local_cols,
-                                        .is_matrix = slice->local_rows > 1 && slice->local_cols > 1,
+                                        .is_matrix = slice_is_matrix(slice),
                                         .in_layer = unit->layered,
                                         .is_embedding = slice->part == UNIT_EMBEDDING,
                                         .shards = unit->shards,

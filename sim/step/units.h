@@ -31,6 +31,10 @@ typedef struct ParamSlice {
     double init_value;
 } ParamSlice;
 
+static inline bool slice_is_matrix(const ParamSlice *slice) {
+    return slice->local_rows > 1 && slice->local_cols > 1;
+}
+
 // A row of a slice: which rank holds it, and at which local row.
 typedef struct SliceRow {
     int tp_index, ep_index;
