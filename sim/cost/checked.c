@@ -3,35 +3,7 @@
 // gloo's monitoredBarrier, in which rank 0 takes and answers one rank after another, then gather fingerprints twice, in
 // rings over TCP. All of that grows with the ranks and is the host's; messages are not checked.
 
-#include <string.h>
-
 #include "sim/cost/cost.h"
-
-// DDP's hook reduces parameters together until they are that large (bucket_cap_mb 25, here of bf16).
-static const double hooked_bytes = 25.0 * 1024 * 1024;
-
-// Slices that are one parameter with the one before them, where projections are fused.
-static bool continues(const Target *target, const ParamSlice *slice) {
-    return target->fused_projections &&
-           (strcmp(slice->name, "wk") == 0 || strcmp(slice->name, "wv") == 0 || strcmp(slice->name, "wup") == 0);
-}
-
-// Of all instances of a unit, from its last parameter on; a parameter is never cut.
-static int hooked_buckets(const StepProgram *program, const Unit *unit) {
-    double bytes = 0;
-    int buckets = 0;
-    for (int i = 0; i < unit->instances; i++) {
-        for (int k = unit->slice_count; k-- > 0;) {
-            const ParamSlice *slice = &program->slices[unit->first_slice + k];
-            bytes += (double)(slice->local_rows * slice->local_cols) * dtype_bytes(unit->dtype);
-            if (bytes >= hooked_bytes && !continues(program->target, slice)) {
-                buckets++;
-                bytes = 0;
-            }
-        }
-    }
-    return buckets + (bytes > 0);
-}
 
 static double all_instances(const StepProgram *program) {
     double count = 0;
@@ -48,8 +20,7 @@ static double calls_of(const StepProgram *program, const Task *task) {
         return 1;
     }
     const Unit *unit = &program->units[task->unit];
-    return program->plan.zero > 0 ? 1 / all_instances(program)
-                                  : (double)hooked_buckets(program, unit) / unit->instances;
+    return program->plan.zero > 0 ? 1 / all_instances(program) : (double)unit->hook_buckets / unit->instances;
 }
 
 static bool are_checked(const CostModel *model, const Mesh *mesh) {

@@ -116,7 +116,28 @@ static Unit *begin_unit(Lowering *lowering, int index, const char *name, int ins
     return unit;
 }
 
-static void end_unit(Unit *unit) {
+// DDP's hook reduces parameters together until they are that large (bucket_cap_mb 25, here of bf16).
+static const double hook_bytes = 25.0 * 1024 * 1024;
+
+// Of all instances of a unit, from its last parameter on; a parameter is never cut.
+static int32_t hook_buckets(const Lowering *lowering, const Unit *unit) {
+    double bytes = 0;
+    int32_t buckets = 0;
+    for (int32_t i = 0; i < unit->instances; i++) {
+        for (int32_t k = unit->slice_count; k-- > 0;) {
+            const ParamSlice *slice = &lowering->slices[unit->first_slice + k];
+            bytes += (double)(slice->local_rows * slice->local_cols) * dtype_bytes(unit->dtype);
+            if (bytes >= hook_bytes && !slice->joined) {
+                buckets++;
+                bytes = 0;
+            }
+        }
+    }
+    return buckets + (bytes > 0);
+}
+
+static void end_unit(const Lowering *lowering, Unit *unit) {
+    unit->hook_buckets = lowering->plan->zero == 0 ? hook_buckets(lowering, unit) : 0;
     unit->padded_elements = unit_padded(unit->elements, unit->shards);
     unit->shard_elements = unit->padded_elements / unit->shards;
     if (unit->trained_slices == 0) {
@@ -154,6 +175,13 @@ static void add_qk_norm_slices(Lowering *lowering, Unit *unit) {
 
 static void add_matrix(Lowering *lowering, Unit *unit, const char *name, ParamSplit split, int64_t rows, int64_t cols) {
     add_slice(lowering, unit, &(SliceSpec){name, split, rows, cols, FILL_NORMAL, false});
+}
+
+// Split by rows; where `joined`, one parameter with the slice before it.
+static void add_joined_matrix(Lowering *lowering, Unit *unit, const char *name, int64_t rows, int64_t cols,
+                              bool joined) {
+    add_matrix(lowering, unit, name, SPLIT_ROWS, rows, cols);
+    lowering->slices[lowering->slice_count - 1].joined = joined;
 }
 
 // The bias of a column-parallel layer is split with its rows.
@@ -216,17 +244,18 @@ static void add_attention_matrices(Lowering *lowering, Unit *unit) {
         return;
     }
     add_matrix(lowering, unit, "wq", SPLIT_ROWS, q, hidden);
-    add_matrix(lowering, unit, "wk", SPLIT_ROWS, kv, hidden);
-    add_matrix(lowering, unit, "wv", SPLIT_ROWS, kv, hidden);
+    add_joined_matrix(lowering, unit, "wk", kv, hidden, lowering->fused_qkv);
+    add_joined_matrix(lowering, unit, "wv", kv, hidden, lowering->fused_qkv);
     add_matrix(lowering, unit, "wo", SPLIT_COLS, hidden, q);
 }
 
 static void add_mlp_matrices(Lowering *lowering, Unit *unit, int64_t ffn) {
     const int64_t hidden = lowering->model->hidden;
-    if (lowering->model->mlp == MLP_GATED) {
+    const bool gated = lowering->model->mlp == MLP_GATED;
+    if (gated) {
         add_matrix(lowering, unit, mixed_name(lowering, "wgate"), SPLIT_ROWS, ffn, hidden);
     }
-    add_matrix(lowering, unit, mixed_name(lowering, "wup"), SPLIT_ROWS, ffn, hidden);
+    add_joined_matrix(lowering, unit, mixed_name(lowering, "wup"), ffn, hidden, gated && lowering->fused_gate_up);
     add_matrix(lowering, unit, mixed_name(lowering, "wdown"), SPLIT_COLS, hidden, ffn);
 }
 
@@ -373,7 +402,7 @@ static void add_second_of_layer(Lowering *lowering) {
         add_expert_matrices(lowering, unit);
         mixed_end(lowering);
     }
-    end_unit(unit);
+    end_unit(lowering, unit);
 }
 
 void lower_units(Lowering *lowering) {
@@ -393,12 +422,12 @@ void lower_units(Lowering *lowering) {
     if (head_in_root) {
         add_head_slices(lowering, edge);
     }
-    end_unit(edge);
+    end_unit(lowering, edge);
 
     Unit *layer = begin_unit(lowering, UNIT_LAYER, "layer", lowering->model->layers);
     lowering->part = UNIT_LAYER;
     add_layer_slices(lowering, layer);
-    end_unit(layer);
+    end_unit(lowering, layer);
 
     if (lowering->unit_count > UNIT_HEAD) {
         Unit *head = begin_unit(lowering, UNIT_HEAD, "head", held->head && !root);
@@ -406,7 +435,7 @@ void lower_units(Lowering *lowering) {
             add_final_norm_slices(lowering, head);
             add_head_slices(lowering, head);
         }
-        end_unit(head);
+        end_unit(lowering, head);
     }
     if (lowering->unit_count > UNIT_EXPERTS) {
         add_second_of_layer(lowering);

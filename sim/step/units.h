@@ -23,6 +23,7 @@ typedef struct ParamSlice {
     int32_t blocks;           // blocks that the local rows belong to, each split separately
     int64_t block_rows;       // rows of a whole block
     bool spread;              // each ep rank has different blocks
+    bool joined;              // one parameter with the slice before it, where projections are fused
     bool unnumbered;          // not counted by ids: zeros, placed elsewhere where ep shards experts; dense layers' own
     int64_t offset_elements;  // within the unit's flat parameter
     double share;             // fraction of layers that have it, where a stage has two kinds; 0 = all
@@ -81,6 +82,7 @@ typedef struct Unit {
     // moments and masters cover these.
     int64_t trained_elements, trained_padded, trained_shard;
     int32_t trained_slices;
+    int32_t hook_buckets;         // of all instances, that DDP's hook reduces one by one; 0 where it is sharded
     int64_t partial_elements;     // leading elements whose gradient is a partial sum on every tp rank
     int64_t replicated_elements;  // leading elements replicated on every tp rank (norms, positions; TP_HF: edges too)
     // Buffers (slots = instances), -1 where absent, as are states the optimizer does not have. Working copy = what
