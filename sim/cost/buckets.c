@@ -56,8 +56,13 @@ double buckets_collective_s(const CostModel *model, const StepProgram *program, 
     return fmin(call->alone_s, whole_s * call->payload_bytes / bucket);
 }
 
-// Matrices that a fused layer has as one: of queries, keys and values, of gate and up.
-enum { FUSED_AWAY = 3 };
+static int parameters_of(const StepProgram *program, const Unit *unit) {
+    int count = 0;
+    for (int32_t i = 0; i < unit->slice_count; i++) {
+        count += !program->slices[unit->first_slice + i].joined;
+    }
+    return count;
+}
 
 double buckets_copies_s(const CostModel *model, const StepProgram *program, const Task *task) {
     const Target *target = model->target;
@@ -66,7 +71,6 @@ double buckets_copies_s(const CostModel *model, const StepProgram *program, cons
     }
     const Accelerator *accelerator = &model->profile->accelerator;
     const Unit *unit = &program->units[task->unit];
-    const int parameters = unit->slice_count - (unit->layered && target->fused_projections ? FUSED_AWAY : 0);
     const double bytes_s = stream_time(accelerator, 2.0 * (double)task->payload_bytes, 1).seconds;
-    return fmax(0, target->runtime.part_copy_s * parameters * unit->shards - bytes_s);
+    return fmax(0, target->runtime.part_copy_s * parameters_of(program, unit) * unit->shards - bytes_s);
 }

@@ -15,6 +15,7 @@ typedef struct Bench {
     ClusterProfile profile;
     StepProgram program;
     Unit units[UNIT_COUNT];
+    ParamSlice slices[SLICES];
     Buffer buffer;
     Operand operands[AT_ADAMW_WORKING + 1];
     Group group;
@@ -48,7 +49,9 @@ static void bench_begin(Bench *bench, const Target *target) {
                                    .groups = &bench->group,
                                    .group_count = 1,
                                    .units = bench->units,
-                                   .unit_count = UNIT_COUNT};
+                                   .unit_count = UNIT_COUNT,
+                                   .slices = bench->slices,
+                                   .slice_count = SLICES};
     bench->model = (CostModel){.profile = &bench->profile, .target = target};
 }
 
@@ -73,16 +76,19 @@ Test(buckets, gradients_that_stage_1_reduces_late_start_up_once_for_all_of_a_ran
     cr_assert_float_eq(LAYERS * layer_s, seconds(&bench, reduce), 1e-9);
 }
 
-// Of nine slices a fused layer has q, k and v in one and gate and up in one: six parameters of 16 ranks.
+// Of nine slices three are one parameter with the one before: six parameters of 16 ranks.
 Test(buckets, each_part_of_each_parameter_that_was_gathered_flat_is_a_copy) {
     Bench bench;
-    Target flat = {.name = "flat", .gathers_flat = true, .fused_projections = true, .runtime.part_copy_s = 1e-3};
+    Target flat = {.name = "flat", .gathers_flat = true, .runtime.part_copy_s = 1e-3};
     const Task gather = {.kind = TASK_ALL_GATHER,
                          .lane = LANE_AG,
                          .dtype = DTYPE_BF16,
                          .phase = PHASE_OPTIMIZER,
                          .payload_bytes = 2 * layer_parameters};
     bench_begin(&bench, &flat);
+    for (int i = 1; i <= 3; i++) {
+        bench.slices[i].joined = true;
+    }
     const double before_s = seconds(&bench, gather);
     flat.runtime.part_copy_s = 2e-3;
     cr_assert_float_eq(seconds(&bench, gather) - before_s, 6 * SHARDS * 1e-3, 1e-9);
