@@ -111,11 +111,12 @@ void mixed_set_widest(Lowering *lowering, int unit, int32_t tensor) {
     }
 }
 
-// For tensors with a slot per layer; proportional to the micro-batch, as whole ones are.
+// For tensors with a slot per layer; proportional to the micro-batch, as whole ones are. Something is left of each.
 int64_t mixed_kept_bytes(const Lowering *lowering, int64_t bytes, double share) {
     const int64_t sequences = lowering->plan->micro_batch;
     const int64_t each = bytes % sequences == 0 ? bytes / sequences : bytes;
-    return share > 0 ? bytes / each * (int64_t)(share * (double)each) : bytes;
+    const int64_t kept = (int64_t)(share * (double)each);
+    return share > 0 ? bytes / each * (kept > 0 ? kept : 1) : bytes;
 }
 
 // For sizes that depend on tokens.
