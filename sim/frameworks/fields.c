@@ -179,6 +179,7 @@ static const TargetField fields[] = {
     NEWER(runtime.host_s_per_tensor),
     NEWER(runtime.update_host_s_per_tensor),
     NEWER(runtime.hashed_s_per_parameter),
+    NEWER(experts_recompute_whole),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace

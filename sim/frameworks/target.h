@@ -26,6 +26,7 @@ typedef struct Target {
     SelectiveFlavour selective_flavour;
     unsigned recompute_modules;  // RecomputeModules that recompute=selective can be told to recompute
     bool recompute_whole;        // a checkpointed layer runs again to its end, also what its backward does not need
+    bool experts_recompute_whole;  // one of experts does, and before any of its backward
     bool zigzag;                 // cp sequence split: zigzag (balanced) or contiguous
     bool cp_ring, cp_allgather;  // values of cp_rotate that are available
     bool cp_half_gradients;      // with ring: dKV travels in the compute dtype, not in fp32

@@ -1,9 +1,9 @@
 // Pass 5: recompute. A tensor that forward makes and does not keep is recomputed where backward first reads it, by
 // repeating the forward operations that it depends on (collectives included), in forward order, starting from what is
 // kept. So only what backward needs is run, as with PyTorch's early stop; a target without it repeats the whole layer
-// at once. Without recompute only cheap tensors (packed copies) are recomputed. If some layers are recomputed and
-// others kept, backward has a list for each; forward is the same. Inputs offloaded to the host are copied there by
-// forward and back by backward.
+// at once, Megatron-core's experts before any of their backward. Without recompute only cheap tensors (packed copies)
+// are recomputed. If some layers are recomputed and others kept, backward has a list for each; forward is the same.
+// Inputs offloaded to the host are copied there by forward and back by backward.
 
 #include <string.h>
 
@@ -189,9 +189,19 @@ static void note_writes(Rematerialiser *maker, const Op *op) {
 }
 
 // A checkpointed layer without early stop, including per-op checkpointing.
+// Megatron-core's CheckpointFunction runs what it keeps the input of again before autograd enters it: a layer, or its
+// experts alone.
+static bool repeats_first(const Lowering *lowering, Recompute mode) {
+    const bool module = mode == RECOMPUTE_SELECTIVE &&
+                        (target_recompute_modules(lowering->target, lowering->plan) & RECOMPUTE_EXPERTS);
+    return lowering->target->experts_recompute_whole && lowering->model->experts.count > 0 &&
+           (mode == RECOMPUTE_FULL || module);
+}
+
 static bool repeats_whole(const Lowering *lowering, Recompute mode) {
     const Target *target = lowering->target;
-    const bool whole = target->recompute_whole || (target->stages_recompute_whole && lowering_has_stages(lowering));
+    const bool whole = target->recompute_whole || (target->stages_recompute_whole && lowering_has_stages(lowering)) ||
+                       repeats_first(lowering, mode);
     return whole && (mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
 }
 
@@ -219,6 +229,16 @@ static void make_present(Rematerialiser *maker, int32_t tensor) {
             copy->task.phase = PHASE_RECOMPUTE;
             copy->copy_of = maker->forward->ops[i];
             note_writes(maker, copy);
+        }
+    }
+}
+
+static void repeat_first(Rematerialiser *maker) {
+    const Lowering *lowering = maker->lowering;
+    for (size_t t = 0; t < lowering->tensor_count && repeats_first(lowering, maker->mode); t++) {
+        if (missing(maker, (int32_t)t) &&
+            (maker->mode == RECOMPUTE_FULL || listed(expert_drops, lowering->tensors[t].name))) {
+            make_present(maker, (int32_t)t);
         }
     }
 }
@@ -296,6 +316,7 @@ static OpList backward_of(Lowering *lowering, OpList backward, Recompute mode) {
     find_remade(&maker);
     bool *packed = ARENA_ARRAY(lowering->arena, bool, lowering->tensor_count);
     bool holds = recomputes_by_op(lowering) && lowering->plan->fused == FUSED_EAGER;
+    repeat_first(&maker);
     for (size_t i = 0; i < backward.count; i++) {
         Op *op = backward.ops[i];
         if (holds && op->task.kind == TASK_RMSNORM_BACKWARD) {

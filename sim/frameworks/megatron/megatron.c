@@ -127,6 +127,7 @@ static const TargetVersion megatron_core = {
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;
                                                    // else all is reduced in finish_grad_sync (param_and_grad_buffer.py)
         SET(recompute_counts, RECOMPUTE_FIRST_N),  // --recompute-method block (transformer_block.py)
+        SET(experts_recompute_whole, true),        // CheckpointFunction.backward (tensor_parallel/random.py)
         // --recompute-modules (transformer_config.py)
         SET(recompute_modules, RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_MLP |
                                    RECOMPUTE_EXPERT_ACTIVATION | RECOMPUTE_LATENT_UP | RECOMPUTE_EXPERTS),

@@ -89,6 +89,29 @@ Test(recompute_modules, layers_of_experts_exchange_their_tokens_again) {
     cr_expect(!strstr(text, "norm"), "%s", text);
 }
 
+// Each layer's results have come back once more when the first of its gradients leaves.
+static void results_come_again_first(LoweredRequest request) {
+    request.model = "tiny-moe";
+    request.mesh = "dp_shard=2,ep=2";
+    const StepProgram program = lowered(&arena, request);
+    int came = 0, left = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        came += task->phase == PHASE_RECOMPUTE && strcmp(task->name, "combine") == 0;
+        if (strcmp(task->name, "combine backward") == 0) {
+            cr_expect_eq(came, ++left);
+        }
+    }
+    cr_expect_gt(left, 0);
+}
+
+Test(recompute_modules, what_is_checkpointed_of_experts_runs_again_whole_before_its_backward) {
+    LoweredRequest layer = request_of(0);
+    layer.recompute = RECOMPUTE_FULL;
+    results_come_again_first(layer);
+    results_come_again_first(request_of(RECOMPUTE_EXPERTS));
+}
+
 Test(recompute_modules, an_activation_of_experts_is_one_pass) {
     LoweredRequest request = request_of(RECOMPUTE_EXPERT_ACTIVATION);
     request.model = "tiny-moe";
