@@ -168,6 +168,8 @@ static const Label labels[] = {
     {.flag = FLAG(checked_collectives), .settings = SETTINGS(SET(runtime.checks_collectives, true))},
     // without stages too
     {.flag = FLAG(gathers_again), .settings = SETTINGS(SET(tp_regathers, true))},
+    {.flag = FLAG(routes_apart), .settings = SETTINGS(SET(runtime.routes_apart, true))},
+    {.flag = FLAG(router_fp32), .settings = SETTINGS(SET(runtime.routes_in_fp32, true))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core,
      .settings = SETTINGS(SET(runtime.checks_loss, true),

@@ -103,6 +103,8 @@ static const Column columns[] = {
     MAYBE("launch_blocking", launch_blocking, 1),
     MAYBE("checked_collectives", checked_collectives, 1),
     MAYBE("gathers_again", gathers_again, 1),
+    MAYBE("routes_apart", routes_apart, 1),
+    MAYBE("router_fp32", router_fp32, 1),
     TEXT("cublas_workspaces", cublas_workspaces, OPTIONAL),
     TEXT("balance", balance, OPTIONAL),
     {"usable", COLUMN_INT, AT(usable), MISSED, 0, 1, 1},

@@ -53,6 +53,8 @@ typedef struct RunRow {
     int64_t launch_blocking;        // CUDA_LAUNCH_BLOCKING
     int64_t checked_collectives;    // TORCH_DISTRIBUTED_DEBUG=DETAIL
     int64_t gathers_again;          // inputs of tensor parallelism, in backward: an older code's
+    int64_t routes_apart;           // neither moe_router_fusion nor moe_permute_fusion of Megatron-core
+    int64_t router_fp32;            // its moe_router_dtype
     double dropout, lora_dropout;   // of what attention and MLP add to the stream; of adapters' inputs
     int64_t lora_a2a;               // Megatron-Bridge's a2a_experimental
     const char *attention_dropout;  // of its probabilities: "0" = none

@@ -35,13 +35,17 @@ static double fp8_share(const Accelerator *accelerator, const StepProgram *progr
     return share * row_share(accelerator, program, task);
 }
 
+// Beyond the traffic that is counted of them.
+static double beyond_s(const Accelerator *accelerator, int64_t elements, double element_s, int64_t bytes) {
+    const double traffic_s = (double)bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
+    return elements == 0 ? 0 : fmax(0, (double)elements * element_s - traffic_s);
+}
+
 double cost_apart_s(const Accelerator *accelerator, const Task *task) {
-    if (task->apart_elements == 0) {
-        return 0;
-    }
-    const double traffic_s =
-        (double)task->apart_bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency);
-    return fmax(0, (double)task->apart_elements * accelerator->element_s - traffic_s);
+    enum { READ_AND_WRITTEN = 2 };
+    const int64_t added = task->atomic_elements * READ_AND_WRITTEN * dtype_bytes(task->dtype);
+    return beyond_s(accelerator, task->apart_elements, accelerator->element_s, task->apart_bytes) +
+           beyond_s(accelerator, task->atomic_elements, accelerator->atomic_s, added);
 }
 
 KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {

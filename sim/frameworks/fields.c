@@ -145,6 +145,7 @@ static const TargetField fields[] = {
     NEWER(runtime.balances_nothing),
     NEWER(runtime.sinkhorn_rounds),
     NEWER(runtime.router_rope_apart),
+    NEWER(runtime.routes_in_fp32),
     NEWER(activation_apart),
     NEWER(stages_recompute_whole),
     NEWER(runtime.messages_stop_host),

@@ -1,7 +1,7 @@
 // What frameworks run around their experts' products, and around queries, in operations of their own: bytes, and the
 // kernels of PyTorch that take elements one by one, as those do that convert, broadcast or read rows with a stride
 // (aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl: vectorized where all operands are contiguous and of one
-// type). Time of an element: element_s of the accelerator. Not counted: scatter_add, which adds by atomics.
+// type). Time of an element: element_s of the accelerator.
 
 #include "sim/step/experts.h"
 
@@ -92,6 +92,23 @@ void copy_along(const Lowering *lowering, Op *op) {
         const int64_t still = (d->heads + d->kv_heads) * (d->head_dim - op->task.inner);
         op->task.cast_bytes += 2 * d->tokens * (d->v_width + still) * dtype_bytes(d->dtype);
     }
+}
+
+// Rows are added back by scatter_add, and the gradients of those that were picked by index_add or scatter_add: an
+// atomic an element, on the pair that it lies in (aten/src/ATen/native/cuda, ScatterGatherKernel.cu and Indexing.cu:
+// fastAtomicAdd; PyTorch's PR 182675 of 2026-05 has whole rows added). Megatron-core without its moe-permute-fusion;
+// deterministic algorithms sort instead.
+void add_rows_apart(const Lowering *lowering, Op *op, int64_t rows) {
+    const TargetRuntime *runtime = &lowering->target->runtime;
+    if (runtime->routes_apart && !runtime->fills_results) {
+        op->task.atomic_elements = rows * lowering->dims.hidden;
+    }
+}
+
+// To fp32 for their sum and back, or gradients to it (token_dispatcher.py, token_combine).
+void cast_results(const Lowering *lowering, Op *op, int64_t rows) {
+    static const Apart cast = {6, 1, 6};
+    add_apart(op, &cast, rows * lowering->dims.hidden);
 }
 
 // Rows weighed where nothing compiles it: to fp32, times weights, to bf16; backward both casts and the product with

@@ -193,19 +193,36 @@ static OpRef picked(const Lowering *lowering, int32_t gathered) {
     return ref;
 }
 
+// Results are summed in the router's dtype, and so their gradients gathered.
+static void sum_in_fp32(const Lowering *lowering, Op *exchanged, Op *beside) {
+    const int64_t tokens = lowering->dims.tokens;
+    if (lowering->target->runtime.routes_in_fp32) {
+        exchanged->task.payload_bytes *= dtype_bytes(DTYPE_FP32) / dtype_bytes(exchanged->task.dtype);
+        exchanged->task.dtype = DTYPE_FP32;
+        cast_results(lowering, beside, tokens * lowering->ep * sharers(lowering) + tokens);
+    }
+}
+
 static void gathered_to(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
     const bool forward = section == SECTION_LAYER_FORWARD;
     const int32_t all = gathered_by(lowering, forward ? "tokens_gathered" : "dtokens_gathered");
-    exchange(lowering, section, TASK_ALL_GATHER, forward ? "dispatch" : "combine backward", sent, all);
-    reorder(lowering, section, "tokens by expert", tensors, false, picked(lowering, all), to);
+    Op *gather = exchange(lowering, section, TASK_ALL_GATHER, forward ? "dispatch" : "combine backward", sent, all);
+    Op *order = reorder(lowering, section, "tokens by expert", tensors, false, picked(lowering, all), to);
+    if (!forward) {
+        sum_in_fp32(lowering, gather, order);
+    }
 }
 
 static void gathered_back(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
     const bool forward = section == SECTION_LAYER_FORWARD;
     const int32_t all = gathered_by(lowering, forward ? "results_of_all" : "dtokens_of_all");
-    reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), all);
-    exchange(lowering, section, TASK_REDUCE_SCATTER, forward ? "combine" : "dispatch backward", op_whole(lowering, all),
-             to);
+    Op *order = reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), all);
+    add_rows_apart(lowering, order, received_rows(lowering));
+    Op *sum = exchange(lowering, section, TASK_REDUCE_SCATTER, forward ? "combine" : "dispatch backward",
+                       op_whole(lowering, all), to);
+    if (forward) {
+        sum_in_fp32(lowering, sum, order);
+    }
 }
 
 // ---- once to each node and rank

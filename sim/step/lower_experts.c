@@ -247,6 +247,7 @@ static int32_t sum_of_experts(Lowering *lowering, const Half *half, const Expert
     }
     Op *op = add_routed(lowering, SECTION_LAYER_FORWARD, TASK_UNPERMUTE, "sum of experts");
     weigh_apart(lowering, op);
+    add_rows_apart(lowering, op, routed_rows(lowering));
     OP_OPERANDS(op, ACCESS_READ, back, op_whole(lowering, tensors->routing));
     op_operand(op, op_whole(lowering, y), ACCESS_WRITE);
     if (has_shared(lowering)) {
@@ -428,6 +429,7 @@ static void gradient_from_experts(Lowering *lowering, const ExpertTensors *tenso
     lowering->layer_part = GRAPHED_ROUTER;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE, "tokens to experts backward");
     op->task.backward = true;
+    add_rows_apart(lowering, op, routed_rows(lowering));
     OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dsent), op_whole(lowering, tensors->routing));
     op_operand(op, op_whole(lowering, din), ACCESS_WRITE);
 }

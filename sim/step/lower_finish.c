@@ -167,6 +167,7 @@ static uint64_t task_key(const StepProgram *program, const Task *task) {
     if (task->apart_elements > 0) {
         hash_int(&hash, task->apart_bytes);
     }
+    hash_more(&hash, "atomic", task->atomic_elements);
     hash_tag(&hash, task->awaited, "awaited");
     hash_tag(&hash, task->once, "once");
     hash_tag(&hash, task->unhidden, "unhidden");
@@ -187,6 +188,7 @@ static bool same_work(const Task *a, const Task *b) {
            is_gradients_order(a) == is_gradients_order(b) && a->cast_bytes == b->cast_bytes &&
            a->payload_bytes == b->payload_bytes && a->operand_count == b->operand_count &&
            a->apart_elements == b->apart_elements && a->apart_bytes == b->apart_bytes &&
+           a->atomic_elements == b->atomic_elements &&
            memcmp((const char *)a + begin, (const char *)b + begin, end - begin) == 0;
 }
 

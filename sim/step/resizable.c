@@ -53,7 +53,7 @@ static const SizeField task_sizes[] = {
     {offsetof(Task, replicated), SIZE_INT64},  {offsetof(Task, cast_bytes), SIZE_INT64},
     {offsetof(Task, sequences), SIZE_INT32},   {offsetof(Task, payload_bytes), SIZE_INT64},
     {offsetof(Task, flops), SIZE_FLOPS},       {offsetof(Task, apart_elements), SIZE_INT64},
-    {offsetof(Task, apart_bytes), SIZE_INT64},
+    {offsetof(Task, apart_bytes), SIZE_INT64}, {offsetof(Task, atomic_elements), SIZE_INT64},
 };
 static const SizeField operand_sizes[] = {
     {offsetof(Operand, ref.rank_stride_bytes), SIZE_INT64},

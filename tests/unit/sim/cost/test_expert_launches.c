@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/cost/compute.h"
+#include "sim/cost/products.h"
 #include "tests/support/lowered.h"
 #include "tests/unit/sim/cost/machines.h"
 
@@ -243,4 +244,14 @@ Test(expert_launches, the_sum_behind_experts_is_a_module_as_that_behind_attentio
     }
     cr_assert_eq(sums, 2);
     cr_expect_eq(sums_s[0], sums_s[1]);
+}
+
+Test(expert_launches, elements_that_atomics_add_take_as_long_as_they_do_beyond_their_traffic) {
+    Accelerator chip = machine_h100().accelerator;
+    const Task task = {.dtype = DTYPE_BF16, .atomic_elements = 1 << 24};
+    const double traffic_s = (4 << 24) / (chip.memory_bytes_per_s * chip.memory_efficiency);
+    chip.atomic_s = 0;
+    cr_expect_eq(cost_apart_s(&chip, &task), 0);
+    chip.atomic_s = 3 * traffic_s / (1 << 24);
+    cr_expect_float_eq(cost_apart_s(&chip, &task), 2 * traffic_s, 1e-12);
 }

@@ -147,3 +147,50 @@ Test(expert_dispatch, overlap_is_refused_as_megatron_refuses_it) {
     request.grad_accum = 4;
     cr_assert_not(lowered_is_legal(&request, &arena));
 }
+
+// Of operations of PyTorch: as a run's labels say it.
+static StepProgram by_operations(Dispatch dispatch, bool deterministic, bool in_fp32) {
+    const StepProgram program = lowered(&arena, by(dispatch));
+    Target *target = ARENA_NEW(&arena, Target);
+    *target = *program.target;
+    target->runtime.routes_apart = true;
+    target->runtime.fills_results = deterministic;
+    target->runtime.routes_in_fp32 = in_fp32;
+    StepProgram own;
+    Error error = {0};
+    cr_assert_eq(step_lower(&program.model, &program.plan, target, &arena, &own, &error), STATUS_OK, "%s",
+                 error.message);
+    return own;
+}
+
+static int64_t added(const StepProgram *program, Phase phase) {
+    int64_t most = 0;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        most = task->phase == phase && task->atomic_elements > most ? task->atomic_elements : most;
+    }
+    return most;
+}
+
+Test(expert_dispatch, rows_come_back_by_atomics_where_no_kernel_orders_them_and_none_is_deterministic) {
+    static const Dispatch dispatches[] = {DISPATCH_ALLTOALL, DISPATCH_ALLGATHER};
+    for (size_t i = 0; i < sizeof dispatches / sizeof *dispatches; i++) {
+        const StepProgram fused = lowered(&arena, by(dispatches[i]));
+        const StepProgram apart = by_operations(dispatches[i], false, false);
+        const StepProgram sorted = by_operations(dispatches[i], true, false);
+        cr_expect_eq(added(&apart, PHASE_FORWARD), 64 * 8 * 2048);
+        cr_expect_eq(added(&apart, PHASE_BACKWARD), 64 * 8 * 2048);
+        cr_expect_eq(added(&fused, PHASE_FORWARD) + added(&sorted, PHASE_BACKWARD), 0);
+    }
+}
+
+Test(expert_dispatch, results_of_gathered_tokens_are_summed_in_the_router_s_dtype) {
+    const StepProgram half = by_operations(DISPATCH_ALLGATHER, false, false);
+    const StepProgram whole = by_operations(DISPATCH_ALLGATHER, false, true);
+    static const char *const twice[] = {"combine", "combine backward"}, *const once[] = {"dispatch",
+                                                                                         "dispatch backward"};
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(first_named(&whole, twice[i])->payload_bytes, 2 * first_named(&half, twice[i])->payload_bytes);
+        cr_expect_eq(first_named(&whole, once[i])->payload_bytes, first_named(&half, once[i])->payload_bytes);
+    }
+}
