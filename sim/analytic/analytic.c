@@ -20,6 +20,7 @@ typedef struct MeshPiece {
     PlacementWords placed;
     Task next_gather;                     // of a layer's updated weights; not there: payload_bytes 0
     Group gathering;                      // its ranks
+    Unit units[UNIT_COUNT];               // whose parameters share its buckets
     uint64_t demand_words[DEMAND_WORDS];  // which demands its tasks have: meshes of equal ones share contention
 } MeshPiece;
 
@@ -95,6 +96,7 @@ static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
             piece->next_gather = *task;
             piece->gathering = program->groups[task->group];
             piece->next_gather.group = 0;
+            memcpy(piece->units, program->units, (size_t)program->unit_count * sizeof *piece->units);
             piece->next_gather.operand_count = 0;  // a price of links reads none
         }
     }
@@ -107,11 +109,15 @@ static const ShardCosts *costs_of(const Analytic *analytic, const TrainPlan *pla
         return &piece->costs;
     }
     Group gathering = piece->gathering;
+    Unit units[UNIT_COUNT];
+    memcpy(units, piece->units, sizeof units);
     const StepProgram program = {.model = analytic->model,
                                  .plan = analytic->pipeline ? *analytic->pipeline : *plan,
                                  .target = analytic->cost.target,
                                  .groups = &gathering,
                                  .group_count = 1,
+                                 .units = units,
+                                 .unit_count = UNIT_COUNT,
                                  .stage = analytic->stage};
     *room = piece->costs;
     room->seconds[UNIT_LAYER][SHARD_REGATHER] =

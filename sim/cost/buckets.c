@@ -11,6 +11,36 @@ double bucket_parameters(const TargetRuntime *runtime, double ranks) {
     return fmax(runtime->bucket_parameters, runtime->bucket_parameters_per_rank * ranks);
 }
 
+// Of what a rank holds beside experts, which have buffers of their own.
+static double unit_parameters(const StepProgram *program, int unit) {
+    const Unit *held = &program->units[unit];
+    return held->trainable ? (double)held->instances * (double)held->trained_elements : 0;
+}
+
+// Whether gradients or weights go in buckets beside the layers; later stages have one and time for it.
+static bool is_in_bucket(const StepProgram *program, const Task *task) {
+    const bool shards = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
+    return shards && task->unit >= 0 && task->unit <= UNIT_HEAD && program->stage == 0 && program->plan.zero <= 1 &&
+           program->target->runtime.bucket_parameters_per_rank > 0 &&
+           target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_ON;
+}
+
+// Buckets are filled from the last parameter on (Megatron-core, param_and_grad_buffer.py): the last one holds the
+// embedding and the layers behind it. It is reduced after backward and gathered before forward.
+double buckets_travelling_share(const StepProgram *program, const Task *task, int ranks) {
+    const double embedding = program->units ? unit_parameters(program, UNIT_EMBEDDING) : 0;
+    if (embedding == 0 || !is_in_bucket(program, task)) {
+        return 1;
+    }
+    const double bucket = bucket_parameters(&program->target->runtime, ranks);
+    const double layers = unit_parameters(program, UNIT_LAYER), head = unit_parameters(program, UNIT_HEAD);
+    const double open = head < bucket ? head : 0, full = floor((open + layers) / bucket) * bucket;
+    const double held_head = full > 0 ? 0 : open, held_layers = fmin(layers, open + layers - full - held_head);
+    return task->unit == UNIT_EMBEDDING ? (embedding + held_head + held_layers) / embedding
+           : task->unit == UNIT_LAYER   ? 1 - held_layers / layers
+                                        : 1 - held_head / head;
+}
+
 // Of gradients that are reduced after backward as one buffer, and of weights that come back as one.
 static double rank_parameters(const StepProgram *program) {
     double parameters = 0;

@@ -7,6 +7,10 @@
 // Parameters of one, of gradients reduced over that many ranks.
 double bucket_parameters(const TargetRuntime *runtime, double ranks);
 
+// Of a unit's gradients or weights, over that many ranks, what travels with it rather than with the embedding; the
+// embedding's own is 1 and what it takes along.
+double buckets_travelling_share(const StepProgram *program, const Task *task, int ranks);
+
 typedef struct BucketCall {
     CollectiveKind kind;
     const GroupPlacement *group;

@@ -374,7 +374,8 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
     merge_visits(program, task, &placement);
     TaskCost cost = {.algorithm = "none"};
     const double share = gather_sent_share(model, program, task);
-    const double payload = (double)task->payload_bytes * share;
+    const double payload =
+        (double)task->payload_bytes * share * buckets_travelling_share(program, task, placement.size);
     const CollectiveKind kind = collective_kind(model, program, task);
     const CollectiveCost alone = cost_collective(profile, kind, &placement, payload, &cost.algorithm);
     if (alone.seconds > 0) {

@@ -180,11 +180,13 @@ static const TargetVersion megatron_0_4 = {
     .until = "2024-02",
     .extends = &megatron_core,
     .evidence = "18 published runs",
-    // --overlap-param-gather came with 0.5, groups of micro-batches with 0.9, --recompute-modules with 0.12
-    .settings = SETTINGS(SET(runtime.follows_processor, false), SET(runtime.gathers_beside_forward, false),
-                         SET(recompute_modules, 0), SET(fp8_activation, false), SET(op_fuser, false),
-                         SET(qkv_rope, false), SET(shares_keys, false), SET(group_rule, GROUPS_OF_STAGES),
-                         SET(runtime.cuda_13, false), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
+    // --overlap-param-gather came with 0.5, buckets that grow with the ranks with 0.7, groups of micro-batches with
+    // 0.9, --recompute-modules with 0.12
+    .settings =
+        SETTINGS(SET(runtime.follows_processor, false), SET(runtime.gathers_beside_forward, false),
+                 SET(runtime.bucket_parameters_per_rank, 0), SET(recompute_modules, 0), SET(fp8_activation, false),
+                 SET(op_fuser, false), SET(qkv_rope, false), SET(shares_keys, false), SET(group_rule, GROUPS_OF_STAGES),
+                 SET(runtime.cuda_13, false), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute

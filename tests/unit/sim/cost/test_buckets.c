@@ -1,8 +1,9 @@
-// Stage 1 that reduces and gathers everything a rank holds at once: a program built by hand, one layered unit.
+// Stage 1 that reduces and gathers in other pieces than layers: a program built by hand, mostly one layered unit.
 
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "sim/cost/buckets.h"
 #include "sim/cost/cost.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/sim/cost/machines.h"
@@ -125,4 +126,49 @@ Test(buckets, the_host_stops_once_for_each_bucket_that_backward_reduces_beside_i
     plan.reduce_overlap = REDUCE_OVERLAP_ON;
     plan.mesh.size[AXIS_DP_SHARD] = 1;
     cr_expect_eq(cost_step_fixed_s(&cost, &model, &plan), 0);
+}
+
+// Eight layers of 25e6 and an embedding of 50e6.
+static double reduced_s(Bench *bench, int unit, int64_t parameters) {
+    Task task = {.kind = TASK_REDUCE_SCATTER,
+                 .lane = LANE_RS,
+                 .dtype = DTYPE_FP32,
+                 .phase = PHASE_REDUCE,
+                 .unit = (int16_t)unit,
+                 .payload_bytes = 4 * parameters};
+    return cost_task(&bench->model, &bench->program, &task).seconds;
+}
+
+static void bench_of_buckets(Bench *bench, const Target *target) {
+    bench_begin(bench, target);
+    bench->profile.fabric.group_latency_s = 0;
+    bench->units[UNIT_LAYER].trained_elements = layer_parameters;
+    bench->units[UNIT_EMBEDDING] =
+        (Unit){.trainable = true, .instances = 1, .trained_elements = 2 * layer_parameters, .shards = SHARDS};
+}
+
+Test(buckets, what_one_bucket_holds_is_reduced_with_the_embedding) {
+    Bench bench;
+    const Target target = {.runtime = {.bucket_parameters = 40e6, .bucket_parameters_per_rank = 1e9}};
+    bench_of_buckets(&bench, &target);
+    cr_expect_eq(reduced_s(&bench, UNIT_LAYER, layer_parameters), 0);
+    const double all_s = reduced_s(&bench, UNIT_EMBEDDING, 2 * layer_parameters);
+    bench.units[UNIT_LAYER].trainable = false;
+    cr_expect_float_eq(all_s, reduced_s(&bench, UNIT_EMBEDDING, (LAYERS + 2) * layer_parameters), 1e-9);
+}
+
+// Buckets of 160e6: 40e6 of the layers' 200e6 are left for the embedding's.
+Test(buckets, layers_that_the_last_bucket_holds_leave_with_the_embedding) {
+    const StepProgram program = {
+        .target = &(Target){.runtime = {.bucket_parameters = 40e6, .bucket_parameters_per_rank = 10e6}},
+        .plan = {.mesh = {SIZES(1, SHARDS, 1, 1)}, .zero = 1},
+        .units = (Unit[UNIT_COUNT]){
+            [UNIT_LAYER] = {.trainable = true, .instances = LAYERS, .trained_elements = layer_parameters},
+            [UNIT_EMBEDDING] = {.trainable = true, .instances = 1, .trained_elements = 2 * layer_parameters}}};
+    const Task layer = {.lane = LANE_RS, .unit = UNIT_LAYER}, embedding = {.lane = LANE_RS, .unit = UNIT_EMBEDDING};
+    cr_expect_float_eq(buckets_travelling_share(&program, &layer, SHARDS), 1 - 40.0 / 200, 1e-12);
+    cr_expect_float_eq(buckets_travelling_share(&program, &embedding, SHARDS), 1 + 40.0 / 50, 1e-12);
+    StepProgram later = program;
+    later.stage = 1;
+    cr_expect_eq(buckets_travelling_share(&later, &layer, SHARDS), 1);
 }
