@@ -6,7 +6,7 @@
 // 403 behind it, the mean of reductions in bf16 and fp32 (292, 308; 374, 433). FSDP 1 (_runtime_utils.py), units of one
 // flat parameter of one tensor: 242, 173 and 139. Not counted: views of further tensors of a flat parameter; hooks that
 // a recomputed forward runs again; what CUDA's streams, events and launches add beyond a collective's operations. Steps
-// of small models double by it, and no run of one under FSDP 2 was measured (tests/accuracy/holdout/RESULTS.md).
+// of small models double by it, as two logs of a model of six layers have them (tests/accuracy/holdout/RESULTS.md).
 
 #include "sim/cost/compute.h"
 
