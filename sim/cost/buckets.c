@@ -104,3 +104,15 @@ double buckets_copies_s(const CostModel *model, const StepProgram *program, cons
     const double bytes_s = stream_time(accelerator, 2.0 * (double)task->payload_bytes, 1).seconds;
     return fmax(0, target->runtime.part_copy_s * parameters_of(program, unit) * unit->shards - bytes_s);
 }
+
+// DDP's Reducer without gradient_as_bucket_view: mark_variable_ready_dense divides each gradient into its bucket,
+// finalize_bucket_dense copies the sum back behind all of backward, both on its stream (PyTorch,
+// torch/csrc/distributed/c10d/reducer.cpp). Counted once a step, with the update.
+double buckets_copied_bytes(const Target *target, const StepProgram *program, const Task *task) {
+    enum { PASSES = 4 };
+    const int *size = program->plan.mesh.size;
+    const bool replicas = program->plan.zero == 0 && size[AXIS_DP_REPLICATE] > 1 && size[AXIS_DP_SHARD] == 1;
+    return target->runtime.copies_buckets && replicas
+               ? PASSES * (double)task_operand(program, task, AT_ADAMW_GRADIENT)->ref.bytes
+               : 0;
+}

@@ -41,6 +41,7 @@ double cost_update_bytes(const Target *target, const StepProgram *program, const
     const double whole = target->runtime.whole_bytes_per_parameter;
     const int others = whole > 0 ? program->units[task->unit].shards - 1 : 0;
     return moved + whole * others * operand_elements(program, task, AT_ADAMW_MASTER) +
+           buckets_copied_bytes(target, program, task) +
            (copies ? (double)task_operand(program, task, AT_ADAMW_WORKING)->ref.bytes : 0);
 }
 

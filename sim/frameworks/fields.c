@@ -105,6 +105,7 @@ static const TargetField fields[] = {
     NEWER(runtime.scatters_by_all_reduce),
     NEWER(runtime.whole_bytes_per_parameter),
     NEWER(runtime.bucket_stop_operations),
+    NEWER(runtime.copies_buckets),
     NEWER(runtime.part_copy_s),
     NEWER(runtime.gathers_fp8),
     NEWER(tp_splits_head),

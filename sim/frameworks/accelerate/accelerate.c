@@ -18,12 +18,13 @@ static const TargetVersion accelerate_1_14 = {
         // accelerator.py prepare_model: forward of one GPU and of DDP. FSDP 2, which shows halves, does not come there
         // (_prepare_fsdp2 of 1.10 to 1.15; 1.6 did)
         SET(runtime.autocasts, true),
-        SET(runtime.strided_rotary, true),                   // apply_rotary_pos_emb of transformers' models
-        SET(zigzag, true),                                   // torch context_parallel's head-tail balancer (P3, P7)
-        SET(cp_ring, true),                                  // cp_comm_strategy alltoall (P3)
-        SET(cp_allgather, true),                             // the default strategy (P3)
-        SET(cp_compiled_waits, true),                        // _templated_ring_attention, traced: each wait in place
-        SET(deferred_reduce, true),                          // accumulate() -> no_sync: last micro-step only (P2)
+        SET(runtime.copies_buckets, true),  // gradient_as_bucket_view of DistributedDataParallelKwargs is off
+        SET(runtime.strided_rotary, true),  // apply_rotary_pos_emb of transformers' models
+        SET(zigzag, true),                  // torch context_parallel's head-tail balancer (P3, P7)
+        SET(cp_ring, true),                 // cp_comm_strategy alltoall (P3)
+        SET(cp_allgather, true),            // the default strategy (P3)
+        SET(cp_compiled_waits, true),       // _templated_ring_attention, traced: each wait in place
+        SET(deferred_reduce, true),         // accumulate() -> no_sync: last micro-step only (P2)
         SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH) |      // GradientAccumulationPlugin(sync_each_batch=True),
                             GRAD_SYNC_BIT(GRAD_SYNC_LAST)),  // accelerator.py accumulate()
         // use_liger_kernel of Trainer, AutoLigerKernelForCausalLM in a script of one's own: its fused linear

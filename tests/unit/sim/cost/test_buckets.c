@@ -108,6 +108,23 @@ Test(buckets, the_update_moves_the_gradients_of_other_ranks_too) {
                        bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency), 1e-9);
 }
 
+// Of DDP: divided into its bucket, and copied out of it.
+Test(buckets, each_gradient_of_replicas_is_read_and_written_twice_more) {
+    Bench bench;
+    Target copies = {.name = "copies", .runtime.optimizer_bytes_per_parameter = 46};
+    const Task update = {.kind = TASK_ADAMW, .phase = PHASE_OPTIMIZER};
+    bench_begin(&bench, &copies);
+    bench.program.plan.zero = 0;
+    bench.program.plan.mesh.size[AXIS_DP_SHARD] = 1;
+    bench.program.plan.mesh.size[AXIS_DP_REPLICATE] = SHARDS;
+    bench.operands[AT_ADAMW_GRADIENT].ref.bytes = 4 * layer_parameters;
+    const double viewed_s = seconds(&bench, update);
+    copies.runtime.copies_buckets = true;
+    const Accelerator *accelerator = &bench.profile.accelerator;
+    const double bytes_per_s = accelerator->memory_bytes_per_s * accelerator->memory_efficiency;
+    cr_assert_float_eq(seconds(&bench, update) - viewed_s, 16.0 * (double)layer_parameters / bytes_per_s, 1e-9);
+}
+
 // A bucket is of 40e6 parameters, and of one more million for each rank beyond 40.
 Test(buckets, the_host_stops_once_for_each_bucket_that_backward_reduces_beside_it) {
     const Target target = {.runtime = {.bucket_parameters = 40e6,
