@@ -169,6 +169,10 @@ static const Label labels[] = {
     {.holds = recomputed_as_stage, .settings = SETTINGS(SET(recompute_whole, true))},
     {.is = row_pads_rows, .settings = SETTINGS(SET(runtime.pads_rows, true))},
     {.flag = FLAG(lora_a2a), .settings = SETTINGS(SET(adapters_exchange, true))},
+    // Its layers are no line of transformers, whose Trainer loses what nothing explains; keys and values are repeated,
+    // and positions turned while tokens are before heads (model.py: repeat_kv, apply_rotary_emb)
+    {.is = row_is_of_course,
+     .settings = SETTINGS(SET(runtime.other_share, 0), SET(runtime.strided_rotary, false), SET(repeats_keys, true))},
     // model.py, train_gpt2.py: att.masked_fill(self.bias[:, :, :T, :T] == 0, float('-inf'))
     {.cites = "nanoGPT@", .settings = SETTINGS(SET(fills_masked, true))},
     {.cites = "build-nanogpt@", .settings = SETTINGS(SET(fills_masked, true))},

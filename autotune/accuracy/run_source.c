@@ -14,3 +14,9 @@ bool row_cites_any(const RunRow *row, const char *const *parts) {
     }
     return *parts != NULL;
 }
+
+bool row_is_of_course(const RunRow *row) {
+    static const char *const projects[] = {"lai-proj@", "Large-Scale-AI-Engineering-Project@", "large-scale-AI-engg@",
+                                           NULL};
+    return row_cites_any(row, projects);
+}

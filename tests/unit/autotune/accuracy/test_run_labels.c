@@ -206,6 +206,13 @@ Test(run_labels, atorchs_adapters_cast_nothing) {
     cr_expect_not(run.request.target->adapters_cast);
 }
 
+Test(run_labels, a_course_at_eth_runs_no_layer_of_transformers) {
+    const RunCase run = case_with("alps-gh200", "accelerate", "date,source_locator",
+                                  "2025-04,Shaswat-G/large-scale-AI-engg@e28b051:assignment_2");
+    const TargetRuntime *runtime = &run.request.target->runtime;
+    cr_expect(runtime->other_share <= 0 && !runtime->strided_rotary && run.request.target->repeats_keys);
+}
+
 Test(run_labels, ciscos_weights_arrive_where_they_are_needed) {
     static const char cisco[] = "mlcommons/training_results_v5.1@441d65f44:Cisco/results/hpf_n8/llama31_8b",
                       hpe[] = "mlcommons/training_results_v5.1@441d65f44:HPE/results/HPE-Cray-XD670/llama31_8b";
