@@ -147,6 +147,7 @@ static const TargetField fields[] = {
     NEWER(runtime.sinkhorn_rounds),
     NEWER(runtime.router_rope_apart),
     NEWER(runtime.routes_in_fp32),
+    NEWER(runtime.scatters_rows),
     NEWER(activation_apart),
     NEWER(stages_recompute_whole),
     NEWER(runtime.messages_stop_host),

@@ -38,6 +38,7 @@ typedef struct TargetRuntime {
     // is 0, its default); rounds of Sinkhorn's balance, each read (0: none)
     bool routes_apart, experts_one_by_one, adds_gradients, balances_nothing;
     int sinkhorn_rounds;
+    bool scatters_rows;   // of experts, and the gradients of those picked, by scatter_add
     bool routes_in_fp32;  // moe-router-dtype: where all ranks' tokens are gathered their results are summed in it
     // Neither moe-router-fusion nor rope-fusion; the order of tokens is a kernel
     bool router_rope_apart;

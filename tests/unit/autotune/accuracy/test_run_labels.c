@@ -439,3 +439,11 @@ Test(run_labels, columns_say_that_nothing_is_fused_on_the_way_to_experts_and_in_
     cr_expect(apart.routes_apart && !apart.routes_in_fp32);
     cr_expect(whole.routes_in_fp32 && !whole.routes_apart);
 }
+
+Test(run_labels, torchtitan_scatters_rows_of_experts_until_it_picks_them_by_an_index) {
+    static const char columns[] = "date,experts,topk,moe_ffn";
+    const RunCase gathered = case_with("dgx-h100", "torchtitan", columns, "2025-10-02,8,2,1024");
+    const RunCase indexed = case_with("dgx-h100", "torchtitan", columns, "2025-12-17,8,2,1024");
+    cr_expect(gathered.request.target->runtime.scatters_rows);
+    cr_expect_not(indexed.request.target->runtime.scatters_rows);
+}
