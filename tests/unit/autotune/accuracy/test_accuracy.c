@@ -246,6 +246,15 @@ Test(accuracy, the_order_of_rows_changes_no_score) {
     }
 }
 
+Test(accuracy, a_row_whose_label_adds_a_switch_is_scored_after_one_without_it) {
+    const Accuracy accuracy = accuracy_of_text("id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,"
+                                               "micro_batch,zero,cuda_graph,step_time_s\n"
+                                               "a,llama-3-8b,dgx-h100,megatron,1,8,1,1,4096,1,1,,1\n"
+                                               "b,llama-3-8b,dgx-h100,megatron,1,8,1,1,4096,1,1,mlp,1\n",
+                                               EFFORT_ESTIMATE);
+    cr_expect_eq(accuracy.scored, 2, "%s", accuracy.cases[1].skipped);
+}
+
 Test(accuracy, a_group_is_ranked_by_its_rows) {
     const double fast = predicted_s(2, EFFORT_ESTIMATE), slow = predicted_s(1, EFFORT_ESTIMATE);
     // By time per token micro-batch 2 is predicted best; measured, it takes 1.5 times the tokens' time of the other.
