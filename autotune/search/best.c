@@ -1,5 +1,6 @@
-// Among plans with headroom, those within 1 % of the fastest are tied: fewest axes win, then least memory. If none has
-// headroom, the same rule applies to all that fit.
+// Among plans with headroom the fastest, but for ties, which are as wide as ratios of predictions err: a plan that does
+// without an axis, and has no more of any but the batch's, is simpler and wins where it is level. Then, within 1 %, the
+// least memory of that shape. If none has headroom, the same rule applies to all that fit.
 
 #include "autotune/search/best.h"
 
@@ -10,7 +11,13 @@
 
 static const double USABLE = 0.92;  // of the memory: its prediction errs by 5.5 % in the middle (ACCURACY.md), and a
                                     // run's fragments grow
-static const double LEVEL = 0.01;   // of the speed: far less than the interval of a prediction is wide
+
+// How far behind a simpler plan is level. Counted: pairs of a group of runs in which it was measured faster
+// (tests/accuracy/runs/ties.py; "Ties" in its RESULTS.md). There are none of rings: runs with cp take 5 to 30 % longer
+// than those without it, both against what is predicted.
+static const double LEVEL = 0.01;           // choices of a shape: 10 of 16, and 20 of 64 at 1 to 3 %
+static const double TENSOR_LEVEL = 0.02;    // without tp: 18 of 26, and 7 of 22 at 2 to 5 %
+static const double PIPELINE_LEVEL = 0.05;  // without stages: 69 of 104, and 18 of 37 at 5 to 8 %
 
 double best_usable_bytes(const TuneRequest *request) {
     const bool given = request->memory_limit_bytes != request->cluster.accelerator.memory_bytes;
@@ -29,12 +36,45 @@ bool best_prefers(const TuneRequest *request, const Prediction *first, const Pre
     return rank_order(request->objective)(first, second) < 0;
 }
 
-static int axes_of(const Prediction *prediction) {
-    int axes = 0;
+static AxisMask axes_of(const Prediction *prediction) {
+    AxisMask axes = AXES_NONE;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        axes += (AXES_OWN & AXIS_BIT(axis)) && prediction->plan.mesh.size[axis] > 1;
+        axes |= prediction->plan.mesh.size[axis] > 1 ? AXES_OWN & AXIS_BIT(axis) : AXES_NONE;
     }
     return axes;
+}
+
+// Axes that the plan does without.
+static AxisMask gone_from(const Prediction *plan, const Prediction *than) {
+    return axes_of(than) & ~axes_of(plan);
+}
+
+// Cuts the model and its sequences into no more parts along any axis.
+static bool cuts_no_more(const Prediction *plan, const Prediction *than) {
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (!(AXES_BATCH & AXIS_BIT(axis)) && plan->plan.mesh.size[axis] > than->plan.mesh.size[axis]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool cuts_alike(const Prediction *plan, const Prediction *other) {
+    return cuts_no_more(plan, other) && cuts_no_more(other, plan);
+}
+
+// Without a cut of the model, whichever way the batch is, or without an axis of the batch.
+static bool is_simpler(const Prediction *plan, const Prediction *than) {
+    const AxisMask gone = gone_from(plan, than), more = gone_from(than, plan);
+    return cuts_no_more(plan, than) && ((gone & ~AXES_BATCH) || (gone && !more && cuts_alike(plan, than)));
+}
+
+static double level_of(AxisMask gone) {
+    return gone & (AXES_STAGE | AXES_SEQUENCE) ? PIPELINE_LEVEL : gone & AXES_TENSOR ? TENSOR_LEVEL : LEVEL;
+}
+
+static bool is_level(const Prediction *plan, const Prediction *with) {
+    return plan->tokens_per_s >= (1 - level_of(gone_from(plan, with))) * with->tokens_per_s;
 }
 
 // All fully evaluated plans: the entries, and any others that were simulated.
@@ -58,8 +98,7 @@ static const Prediction *next_plan(Plans *plans) {
     return NULL;
 }
 
-// Of those that leave room, or of those that do not; NULL = there is none.
-static const Prediction *fastest(const TuneResult *result, bool with_room) {
+const Prediction *best_fastest(const TuneResult *result, bool with_room) {
     const Prediction *found = NULL;
     Plans plans = {result, 0};
     for (const Prediction *plan = next_plan(&plans); plan; plan = next_plan(&plans)) {
@@ -71,25 +110,45 @@ static const Prediction *fastest(const TuneResult *result, bool with_room) {
     return found;
 }
 
-static bool is_simpler(const Prediction *plan, const Prediction *than) {
-    const int axes = axes_of(plan), other = axes_of(than);
-    if (axes != other) {
-        return axes < other;
-    }
-    const double bytes = plan->memory.reserved_bytes, more = than->memory.reserved_bytes;
-    return bytes != more ? bytes < more : rank_order(OBJECTIVE_THROUGHPUT)(plan, than) < 0;
-}
-
-static const Prediction *simplest_of_level(const TuneResult *result, const Prediction *top, bool with_room) {
-    const Prediction *found = top;
+// One step from `than`, level with the fastest of all too; NULL = there is none.
+static const Prediction *fastest_simpler(const TuneResult *result, const Prediction *than, const Prediction *top,
+                                         bool with_room) {
+    const Prediction *found = NULL;
     Plans plans = {result, 0};
     for (const Prediction *plan = next_plan(&plans); plan; plan = next_plan(&plans)) {
-        if (best_leaves_room(result->request, plan->memory.reserved_bytes) == with_room &&
-            plan->tokens_per_s >= (1 - LEVEL) * top->tokens_per_s && is_simpler(plan, found)) {
+        if (best_leaves_room(result->request, plan->memory.reserved_bytes) == with_room && is_simpler(plan, than) &&
+            is_level(plan, than) && is_level(plan, top) &&
+            (!found || rank_order(OBJECTIVE_THROUGHPUT)(plan, found) < 0)) {
             found = plan;
         }
     }
     return found;
+}
+
+static bool is_thriftier(const Prediction *plan, const Prediction *than) {
+    const double bytes = plan->memory.reserved_bytes, more = than->memory.reserved_bytes;
+    return bytes != more ? bytes < more : rank_order(OBJECTIVE_THROUGHPUT)(plan, than) < 0;
+}
+
+static const Prediction *thriftiest_of_level(const TuneResult *result, const Prediction *top, bool with_room) {
+    const Prediction *found = top;
+    Plans plans = {result, 0};
+    for (const Prediction *plan = next_plan(&plans); plan; plan = next_plan(&plans)) {
+        if (best_leaves_room(result->request, plan->memory.reserved_bytes) == with_room && cuts_alike(plan, top) &&
+            !is_simpler(top, plan) && plan->tokens_per_s >= (1 - LEVEL) * top->tokens_per_s &&
+            is_thriftier(plan, found)) {
+            found = plan;
+        }
+    }
+    return found;
+}
+
+static const Prediction *simplest_of_level(const TuneResult *result, const Prediction *top, bool with_room) {
+    const Prediction *found = top;
+    for (const Prediction *next = top; next; next = fastest_simpler(result, found, top, with_room)) {
+        found = next;
+    }
+    return thriftiest_of_level(result, found, with_room);
 }
 
 static void put_in_front(TuneResult *result, Prediction best) {
@@ -116,10 +175,11 @@ static const char *reason_of(const Prediction *best, const Prediction *top, bool
                                   text_bytes(UNIT_BUFFER, top->memory.reserved_bytes - best->memory.reserved_bytes));
     }
     mesh_short_text(&top->plan.mesh, mesh);
-    const int axes = axes_of(best), more = axes_of(top);
-    if (axes < more) {
-        return arena_format(arena, "level (within 1 %%) with %s, the fastest%s, and simpler: %d %s instead of %d", mesh,
-                            whose, axes, axes == 1 ? "axis" : "axes", more);
+    if (is_simpler(best, top)) {
+        const AxisMask gone = gone_from(best, top) & ~(gone_from(top, best) ? AXES_BATCH : AXES_NONE);
+        return arena_format(
+            arena, "level with %s, the fastest%s (%.1f %% ahead, too close to call), and simpler: no %s", mesh, whose,
+            100 * (top->tokens_per_s / best->tokens_per_s - 1), axes_text(gone, ", no ", AXES_BUFFER));
     }
     return arena_format(arena, "level (within 1 %%) with %s, the fastest%s, with %s less memory", mesh, whose,
                         text_bytes(UNIT_BUFFER, top->memory.reserved_bytes - best->memory.reserved_bytes));
@@ -133,7 +193,7 @@ void best_choose(TuneResult *result, Arena *arena) {
         result->best_reason = "the least memory";
         return;
     }
-    const Prediction *roomy = fastest(result, true), *tight = fastest(result, false);
+    const Prediction *roomy = best_fastest(result, true), *tight = best_fastest(result, false);
     const Prediction *top = roomy ? roomy : tight;
     const Prediction *best = simplest_of_level(result, top, roomy != NULL);
     result->best_reason = reason_of(best, top, roomy != NULL, result->request, arena);

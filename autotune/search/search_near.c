@@ -123,10 +123,8 @@ int search_near_shape(const Search *search) {
 }
 
 bool search_near_holds(const Search *search) {
-    const TuneResult *result = search->result;
-    const Prediction *best = result->entry_count > 0 ? &result->entries[0] : NULL;
-    return best_with_room(search) == 0 || (best && best_leaves_room(search->request, best->memory.reserved_bytes) &&
-                                           best->tokens_per_s >= HOLDS * best_with_room(search));
+    const Prediction *found = best_fastest(search->result, true);
+    return best_with_room(search) == 0 || (found && found->tokens_per_s >= HOLDS * best_with_room(search));
 }
 
 // Nothing left out is faster than what was found.

@@ -39,7 +39,7 @@ Test(best, of_level_plans_the_one_with_fewest_axes_wins) {
     add(2, 4, 1, 1000, 80);
     add(1, 8, 1, 991, 90);
     cr_assert_eq(best_shard(), 8);
-    cr_assert_not_null(strstr(result.best_reason, "simpler: 1 axis instead of 2"), "%s", result.best_reason);
+    cr_assert_not_null(strstr(result.best_reason, "simpler: no dp_replicate"), "%s", result.best_reason);
 }
 
 Test(best, more_than_a_percent_is_not_level) {
@@ -47,6 +47,63 @@ Test(best, more_than_a_percent_is_not_level) {
     add(1, 8, 1, 989, 80);
     cr_assert_eq(best_shard(), 4);
     cr_assert_not_null(strstr(result.best_reason, "the fastest"));
+}
+
+static Prediction *add_cut(Axis axis, int parts, double tokens_per_s) {
+    add(1, 8 / parts, 1, tokens_per_s, 80);
+    Prediction *entry = &entries[result.entry_count - 1];
+    entry->plan.mesh.size[axis] = parts;
+    return entry;
+}
+
+Test(best, no_pipeline_and_no_ring_are_level_within_five_percent) {
+    static const Axis axes[] = {AXIS_PP, AXIS_CP};
+    for (int i = 0; i < 2; i++) {
+        result.entry_count = 0;
+        add_cut(axes[i], 2, 1000);
+        add(1, 8, 1, 951, 90);
+        cr_expect_eq(best_shard(), 8);
+        cr_expect_not_null(strstr(result.best_reason, "(5.2 % ahead, too close to call), and simpler: no "), "%s",
+                           result.best_reason);
+        result.entry_count = 0;
+        add_cut(axes[i], 2, 1000);
+        add(1, 8, 1, 949, 90);
+        cr_expect_eq(best_shard(), 4);
+    }
+}
+
+Test(best, no_tensor_parallelism_is_level_within_two_percent) {
+    add_cut(AXIS_TP, 2, 1000);
+    add(1, 8, 1, 981, 90);
+    cr_expect_eq(best_shard(), 8);
+    result.entry_count = 0;
+    add_cut(AXIS_TP, 2, 1000);
+    add(1, 8, 1, 979, 90);
+    cr_expect_eq(best_shard(), 4);
+}
+
+// What leaves the pipeline out is compared with what leaves tensor parallelism out too, not the fastest alone.
+Test(best, an_axis_that_is_worth_more_than_its_level_stays) {
+    add_cut(AXIS_TP, 2, 1000)->plan.mesh.size[AXIS_PP] = 2;
+    add_cut(AXIS_TP, 2, 990);
+    add(1, 8, 1, 955, 90);
+    cr_expect_eq(best_shard(), 4);
+    cr_expect_eq(entries[0].tokens_per_s, 990);
+    cr_expect_not_null(strstr(result.best_reason, "simpler: no pp"), "%s", result.best_reason);
+}
+
+Test(best, a_plan_that_cuts_an_axis_finer_is_not_simpler) {
+    add_cut(AXIS_PP, 2, 1000)->plan.mesh.size[AXIS_TP] = 4;
+    add_cut(AXIS_TP, 8, 999);
+    best_choose(&result, &arena);
+    cr_expect_eq(entries[0].plan.mesh.size[AXIS_PP], 2);
+}
+
+Test(best, a_shorter_pipeline_is_not_level_for_its_memory) {
+    add_cut(AXIS_PP, 4, 1000);
+    add_cut(AXIS_PP, 2, 999)->memory.reserved_bytes = 10;
+    best_choose(&result, &arena);
+    cr_expect_eq(entries[0].plan.mesh.size[AXIS_PP], 4);
 }
 
 Test(best, of_as_many_axes_the_least_memory_wins) {
