@@ -90,6 +90,12 @@ static bool dropped_of_adapters(const RunRow *row) {
     return row->lora_dropout > 0;
 }
 
+// Megatron-core has moe-permute-fusion since its 8a71e3bc7d, and moe-router-fusion since later.
+static bool predates_fused_order(const RunRow *row, const Target *target) {
+    return row->experts.count > 0 && target->expert_flavour == EXPERTS_PERMUTE_KERNELS &&
+           strcmp(row->date, "2025-02-10") < 0 && row->date[0] != '\0';
+}
+
 static void take_workspaces(const RunRow *row, TargetRuntime *runtime) {
     runtime->blas_workspace_bytes = row_workspace_bytes(row);
 }
@@ -187,6 +193,7 @@ static const Label labels[] = {
     // without stages too
     {.flag = FLAG(gathers_again), .settings = SETTINGS(SET(tp_regathers, true))},
     {.flag = FLAG(routes_apart), .settings = SETTINGS(SET(runtime.routes_apart, true))},
+    {.holds = predates_fused_order, .settings = SETTINGS(SET(runtime.routes_apart, true))},
     {.flag = FLAG(router_fp32), .settings = SETTINGS(SET(runtime.routes_in_fp32, true))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core,

@@ -433,10 +433,13 @@ Test(run_labels, inputs_are_gathered_again_where_a_column_says_so_and_not_becaus
     cr_expect_not(case_with("dgx-h100", "nanotron", "checked_collectives", "1").request.target->tp_regathers);
 }
 
-Test(run_labels, columns_say_that_nothing_is_fused_on_the_way_to_experts_and_in_what_their_results_are_summed) {
+Test(run_labels, columns_and_dates_say_that_nothing_is_fused_on_the_way_to_experts_and_in_what_results_are_summed) {
     const TargetRuntime apart = case_with("dgx-h100", "megatron", "routes_apart", "1").request.target->runtime;
     const TargetRuntime whole = case_with("dgx-h100", "megatron", "router_fp32", "1").request.target->runtime;
     cr_expect(apart.routes_apart && !apart.routes_in_fp32);
+    static const char columns[] = "date,experts,topk,moe_ffn";
+    cr_expect(case_with("dgx-h100", "megatron", columns, "2025-01,8,2,1024").request.target->runtime.routes_apart);
+    cr_expect_not(case_with("dgx-h100", "megatron", columns, "2025-05,8,2,1024").request.target->runtime.routes_apart);
     cr_expect(whole.routes_in_fp32 && !whole.routes_apart);
 }
 
