@@ -19,10 +19,6 @@ static bool scale_products(double factor, RunCase *run, bool there) {
     return there;
 }
 
-static bool is_capped(const RunCase *run) {
-    return on_chip(run, "H100") && run->request.cluster.accelerator.power_w < 600;
-}
-
 static bool host(double factor, MovedRun *moved) {
     moved->target.runtime.host_s_per_op *= factor;
     return moved->target.runtime.host_s_per_op > 20e-6 * factor;  // the Python stacks of 2022 to 2024
@@ -49,15 +45,6 @@ static bool efficiency(double factor, MovedRun *moved) {
 
 static bool a100_rate(double factor, MovedRun *moved) {
     return scale_products(factor, &moved->run, on_chip(&moved->run, "A100") || on_chip(&moved->run, "A800"));
-}
-
-static bool capped_rate(double factor, MovedRun *moved) {
-    return scale_products(factor, &moved->run, is_capped(&moved->run));
-}
-
-static bool capped_fp8_rate(double factor, MovedRun *moved) {
-    moved->run.request.cluster.accelerator.gemm[DTYPE_FP8].sustained_flop_per_s *= is_capped(&moved->run) ? factor : 1;
-    return is_capped(&moved->run);
 }
 
 static bool mi300x_attention(double factor, MovedRun *moved) {
@@ -99,8 +86,6 @@ const Fitted fitted_numbers[] = {
     {"efficiency, EFA", 0.8 / 0.74, 0.1, "sweeps of the network alone", efficiency},
     {"products on A100", 246 / 256.0, 0.04, "the grid of short products", a100_rate},
     {"products on H100", 735 / 690.0, 0.06, "the grid of short products", h100_rate},
-    {"products on capped H100", 550 / 530.0, 0.1, "linear in power", capped_rate},
-    {"fp8 products on capped H100", 989 / 920.0, 0.1, "1288 TFLOP/s at 700 W, as bf16 falls", capped_fp8_rate},
     {"attention's gradients on MI300X", 205 / 105.0, 0.4, "CK's FlashAttention 2", mi300x_attention},
     {"products beside gathers", 1 / 0.93, 0.07, "as others", sharded_share},
     {"spread of chips", 0.018 / 0.036, 0.5, "5 % between the best and the worst of eight", chip_spread},
