@@ -119,10 +119,24 @@ static bool smaller_batch(const TuneRequest *asked, TuneRequest *request) {
     return sequences > asked->world;
 }
 
+// The nearest batch of as many sequences on every rank, where the one asked for is none.
+static Status even_batch(Cures *cures, bool *fits, Error *error) {
+    TuneRequest request = *cures->asked;
+    const int64_t world = request.world, batch = request.global_batch, over = batch % world;
+    *fits = false;
+    if (batch < world || over == 0) {
+        return STATUS_OK;
+    }
+    request.global_batch = 2 * over < world ? batch - over : batch - over + world;
+    return try_cure(cures, &request, CURE_TRAINING,
+                    arena_format(cures->arena, "--global-batch %lld", (long long)request.global_batch), fits, error);
+}
+
 static Status shrink_batch(Cures *cures, Error *error) {
     TuneRequest request;
     bool fits;
-    return smaller_batch(cures->asked, &request)
+    TRY(even_batch(cures, &fits, error));
+    return !fits && smaller_batch(cures->asked, &request)
                ? try_cure(cures, &request, CURE_TRAINING,
                           arena_format(cures->arena, "--global-batch %d", cures->asked->world), &fits, error)
                : STATUS_OK;

@@ -84,7 +84,8 @@ const char *plan_recompute_text(const TrainPlan *plan, char out[PLAN_RECOMPUTE_B
     if (!plan_keeps_layers(plan)) {
         snprintf(out, PLAN_RECOMPUTE_BYTES, "%s", recompute_names[plan->recompute]);
     } else if (plan->recompute_layers > 0) {
-        snprintf(out, PLAN_RECOMPUTE_BYTES, "%d layers", plan->recompute_layers);
+        snprintf(out, PLAN_RECOMPUTE_BYTES, "%d layer%s", plan->recompute_layers,
+                 plan->recompute_layers == 1 ? "" : "s");
     } else {
         snprintf(out, PLAN_RECOMPUTE_BYTES, "1 in %d layers", plan->recompute_every);
     }

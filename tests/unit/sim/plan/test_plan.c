@@ -241,3 +241,14 @@ Test(plan, keys_hold_what_is_added_beyond_their_first_word) {
     cr_assert_gt(a.used, PLAN_KEY_WORD_BITS);
     cr_assert(!plan_keys_equal(&a, &b));
 }
+
+Test(plan, recomputed_layers_are_counted_in_words) {
+    TrainPlan plan = example();
+    plan.recompute_layers = 1;
+    cr_expect_str_eq(plan_recompute_text(&plan, RECOMPUTE_BUFFER), "1 layer");
+    plan.recompute_layers = 19;
+    cr_expect_str_eq(plan_recompute_text(&plan, RECOMPUTE_BUFFER), "19 layers");
+    plan.recompute_layers = 0;
+    plan.recompute_every = 3;
+    cr_expect_str_eq(plan_recompute_text(&plan, RECOMPUTE_BUFFER), "1 in 3 layers");
+}
