@@ -10,15 +10,27 @@
 
 enum { MAX_TARGETS = 64, NAME_BYTES = 64 };
 
-// "one@1.14, other@1": every row of that name, or every row when name is NULL.
+// "one@1.14, one@1.13": every row of that name.
 static void list_rows(const char *name, char *out, size_t bytes) {
     int count = 0;
     const Target *table = target_table(&count);
     out[0] = '\0';
     for (int i = 0; i < count; i++) {
-        if (!name || text_same_word(name, table[i].name)) {
+        if (text_same_word(name, table[i].name)) {
             const size_t used = strlen(out);
             snprintf(out + used, bytes - used, "%s%s@%s", used == 0 ? "" : ", ", table[i].name, table[i].version);
+        }
+    }
+}
+
+// "one, other": the rows of a name stand together.
+static void list_names(char *out, size_t bytes) {
+    int count = 0;
+    const Target *table = target_table(&count);
+    size_t used = 0;
+    for (int i = 0; i < count && used < bytes; i++) {
+        if (i == 0 || strcmp(table[i].name, table[i - 1].name) != 0) {
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used == 0 ? "" : ", ", table[i].name);
         }
     }
 }
@@ -87,9 +99,10 @@ static Status unknown_name(const char *name, Error *error) {
     for (int i = 0; i < count && i < MAX_TARGETS; i++) {
         names[i] = table[i].name;
     }
-    char rows[ERROR_MESSAGE_BYTES];
-    list_rows(NULL, rows, sizeof rows);
-    const Status status = error_set(error, STATUS_USAGE, "unknown target \"%s\"; known: %s", name, rows);
+    char known[ERROR_MESSAGE_BYTES];
+    list_names(known, sizeof known);
+    const Status status =
+        error_set(error, STATUS_USAGE, "unknown target \"%s\"; known: %s (NAME@ lists its versions)", name, known);
     if (hint_synonym(name, error)) {
         return status;
     }
