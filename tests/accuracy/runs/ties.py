@@ -77,7 +77,7 @@ def kind_of(plan, than):
 
 def name(plans, level, simpler):
     top = found = min(plans, key=lambda plan: plan.predicted)
-    near = lambda plan, other, share: plan.predicted * (1 - share) <= other.predicted
+    near = lambda plan, other, share: plan.predicted <= (1 + share) * other.predicted
     if simpler == "fewest axes":
         axes = lambda plan: sum(plan.size[axis] > 1 for axis in CUTS[:4] + BATCH)
         return min((p for p in plans if near(p, top, level["same"])), key=lambda p: (axes(p), p.bytes, p.predicted))
