@@ -18,8 +18,8 @@ enum { DEMAND_WORDS = 3 };
 typedef struct MeshPiece {
     ShardCosts costs;
     PlacementWords placed;
-    Task next_gather;                     // of a layer's updated weights; not there: payload_bytes 0
-    Group gathering;                      // its ranks
+    Task next_gather[UNIT_COUNT];         // of updated weights beside forward; not there: payload_bytes 0
+    Group gathering[UNIT_COUNT];          // its ranks
     Unit units[UNIT_COUNT];               // whose parameters share its buckets
     uint64_t demand_words[DEMAND_WORDS];  // which demands its tasks have: meshes of equal ones share contention
 } MeshPiece;
@@ -92,12 +92,14 @@ static void add_demand_words(Analytic *analytic, MeshPiece *piece) {
 static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
     for (int32_t i = 0; i < program->task_count && program->target->runtime.gathers_beside_forward; i++) {
         const Task *task = &program->tasks[i];
-        if (task->unit == UNIT_LAYER && shard_kind(program, task) == SHARD_REGATHER && task_is_collective(task)) {
-            piece->next_gather = *task;
-            piece->gathering = program->groups[task->group];
-            piece->next_gather.group = 0;
+        const bool layered = task->unit == UNIT_LAYER || task->unit == UNIT_EXPERTS;
+        if (layered && shard_kind(program, task) == SHARD_REGATHER && task_is_collective(task)) {
+            Task *next = &piece->next_gather[task->unit];
+            *next = *task;
+            piece->gathering[task->unit] = program->groups[task->group];
+            next->group = 0;
+            next->operand_count = 0;  // a price of links reads none
             memcpy(piece->units, program->units, (size_t)program->unit_count * sizeof *piece->units);
-            piece->next_gather.operand_count = 0;  // a price of links reads none
         }
     }
 }
@@ -105,23 +107,28 @@ static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
 // The mesh's costs as they are with the plan's micro-batch and chunks.
 static const ShardCosts *costs_of(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *piece,
                                   ShardCosts *room) {
-    if (piece->next_gather.payload_bytes == 0) {
+    if (piece->next_gather[UNIT_LAYER].payload_bytes == 0 && piece->next_gather[UNIT_EXPERTS].payload_bytes == 0) {
         return &piece->costs;
     }
-    Group gathering = piece->gathering;
     Unit units[UNIT_COUNT];
     memcpy(units, piece->units, sizeof units);
-    const StepProgram program = {.model = analytic->model,
-                                 .plan = analytic->pipeline ? *analytic->pipeline : *plan,
-                                 .target = analytic->cost.target,
-                                 .groups = &gathering,
-                                 .group_count = 1,
-                                 .units = units,
-                                 .unit_count = UNIT_COUNT,
-                                 .stage = analytic->stage};
     *room = piece->costs;
-    room->seconds[UNIT_LAYER][SHARD_REGATHER] =
-        cost_task(&analytic->cost, &program, &piece->next_gather).seconds * analytic->slow.links;
+    for (int unit = 0; unit < UNIT_COUNT; unit++) {
+        if (piece->next_gather[unit].payload_bytes == 0) {
+            continue;
+        }
+        Group gathering = piece->gathering[unit];
+        const StepProgram program = {.model = analytic->model,
+                                     .plan = analytic->pipeline ? *analytic->pipeline : *plan,
+                                     .target = analytic->cost.target,
+                                     .groups = &gathering,
+                                     .group_count = 1,
+                                     .units = units,
+                                     .unit_count = UNIT_COUNT,
+                                     .stage = analytic->stage};
+        room->seconds[unit][SHARD_REGATHER] =
+            cost_task(&analytic->cost, &program, &piece->next_gather[unit]).seconds * analytic->slow.links;
+    }
     return room;
 }
 

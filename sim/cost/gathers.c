@@ -26,9 +26,26 @@ double gather_sent_share(const CostModel *model, const StepProgram *program, con
     return in_fp8 && model->target->runtime.gathers_fp8 ? 1.0 / dtype_bytes(task->dtype) : 1;
 }
 
+// Apart from their layer's, which they are with ep alone.
+static bool holds_experts(const StepProgram *program, const Task *task) {
+    return task->unit == UNIT_EXPERTS && program->plan.mesh.size[AXIS_EP] > 1;
+}
+
+// Tokens that each number of a gathered weight meets on a rank in a micro-step, in the mean.
+static double tokens_of_weight(const StepProgram *program, const Task *task) {
+    const TrainPlan *plan = &program->plan;
+    const double tokens = plan_local_tokens(plan);
+    if (!holds_experts(program, task)) {
+        return tokens;
+    }
+    const Mesh *mesh = &plan->mesh;
+    const Experts *experts = &program->model.experts;
+    return tokens / mesh->size[AXIS_TP] * plan_expert_tp(plan) * experts->active * mesh->size[AXIS_EP] / experts->count;
+}
+
 static bool gathers_beside_forward(const CostModel *model, const StepProgram *program, const Task *task) {
     return model->target->runtime.gathers_beside_forward && task->kind == TASK_ALL_GATHER &&
-           task->phase == PHASE_OPTIMIZER && task->unit == UNIT_LAYER &&
+           task->phase == PHASE_OPTIMIZER && (task->unit == UNIT_LAYER || holds_experts(program, task)) &&
            target_reduce_overlap(program->target, &program->plan) != REDUCE_OVERLAP_OFF;  // the one needs the other
 }
 
@@ -38,7 +55,7 @@ double gather_open_s(const CostModel *model, const StepProgram *program, const T
     }
     const TrainPlan *plan = &program->plan;
     const double weights = (double)task->payload_bytes / gather_number_bytes(program, task);
-    const double micro_step_s = 2 * weights * (double)plan_local_tokens(plan) /
+    const double micro_step_s = 2 * weights * tokens_of_weight(program, task) /
                                 model->profile->accelerator.gemm[plan->precision].sustained_flop_per_s;
     const double first = fmax(0, seconds - micro_step_s);
     const int chunks = plan_chunks(plan), group = chunks > 1 ? target_pp_group(model->target, plan) : 1;
