@@ -236,9 +236,9 @@ static void set_visits(const Lowering *lowering, Op *op, bool awaited) {
 static void once_to(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
     const bool forward = section == SECTION_LAYER_FORWARD;
     const int32_t came = rank_rows_by(lowering, "experts_came");
-    set_visits(lowering,
-               exchange(lowering, section, TASK_ALL_TO_ALL, forward ? "dispatch" : "combine backward", sent, came),
-               forward);
+    Op *sends = exchange(lowering, section, TASK_ALL_TO_ALL, forward ? "dispatch" : "combine backward", sent, came);
+    set_visits(lowering, sends, forward);
+    op_operand(sends, op_whole(lowering, tensors->routing), ACCESS_READ);  // which ranks they visit
     Op *op = reorder(lowering, section, "tokens by expert", tensors, false, op_whole(lowering, came), to);
     if (!forward) {
         weigh_received(lowering, op, true);

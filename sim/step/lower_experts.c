@@ -259,6 +259,13 @@ static int32_t sum_of_experts(Lowering *lowering, const Half *half, const Expert
     return y;
 }
 
+// Elsewhere they are beside the exchange of results, as with Megatron-core's moe_shared_expert_overlap, which recipes
+// turn off where its all-to-alls do not carry the tokens (apply_flex_dispatcher_backend of Megatron-Bridge). Then they
+// come before the router, autograd to them behind it, and exchanges hold the stream (moe_layer.py, custom_forward).
+static bool shared_goes_first(const Lowering *lowering) {
+    return lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS && dispatch_sums(lowering);
+}
+
 void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     const Section section = SECTION_LAYER_FORWARD;
     const bool apart = lowering_routes_apart(lowering);
@@ -266,14 +273,19 @@ void lower_experts(Lowering *lowering, const Half *half, OpRef x, OpRef sum) {
     const int32_t in = apart ? half_norm(lowering, half, x) : half_begin(lowering, half, x);
     count_routed(lowering);
     const ExpertTensors tensors = expert_tensors(lowering, half);
-    routed_forward(lowering, &tensors, in);
-    lowering->layer_part = GRAPHED_ROUTER;
+    if (!shared_goes_first(lowering)) {
+        routed_forward(lowering, &tensors, in);
+        lowering->layer_part = GRAPHED_ROUTER;
+    }
     if (has_gate(lowering)) {
         const Linear gate = gate_linear(lowering);
         add_forward(lowering, section, &gate, in, gate_of(lowering, "shared_gate"));
     }
     if (has_shared(lowering)) {
         shared_forward(lowering, half, in);
+    }
+    if (shared_goes_first(lowering)) {
+        routed_forward(lowering, &tensors, in);
     }
     lowering->layer_part = 0;
     const int32_t y = sum_of_experts(lowering, half, &tensors);
@@ -500,10 +512,13 @@ void lower_experts_backward(Lowering *lowering, const Half *half, const NormBack
     const OpRef dsum = apart ? gradient.between : op_whole(lowering, gradient.full);
     const int32_t dweights = routed_backward(lowering, half, &tensors, dsum);
     lowering->layer_part = GRAPHED_ROUTER;
-    if (has_shared(lowering)) {
+    if (has_shared(lowering) && !shared_goes_first(lowering)) {
         shared_backward(lowering, half, &gradient);
     }
     route_backward(lowering, half, &tensors, dweights, in);
+    if (has_shared(lowering) && shared_goes_first(lowering)) {
+        shared_backward(lowering, half, &gradient);
+    }
     count_all(lowering);
     if (apart) {
         half_norm_backward(lowering, half, op_whole(lowering, between_by_hidden(lowering, half->din)), stream);

@@ -194,3 +194,27 @@ Test(expert_dispatch, results_of_gathered_tokens_are_summed_in_the_router_s_dtyp
         cr_expect_eq(first_named(&whole, once[i])->payload_bytes, first_named(&half, once[i])->payload_bytes);
     }
 }
+
+// Where it last is in forward; its dense layers are the first ones.
+static int last_of(const StepProgram *program, const char *name) {
+    int last = -1;
+    for (int32_t i = 0; i < program->task_count; i++) {
+        const Task *task = &program->tasks[i];
+        last = task->phase == PHASE_FORWARD && strcmp(task->name, name) == 0 ? i : last;
+    }
+    return last;
+}
+
+// DeepEP's tokens leave when the choice is made, and nothing computes while results come back.
+Test(expert_dispatch, shared_experts_hide_all_to_alls_alone) {
+    LoweredRequest request = by(DISPATCH_DEEPEP);
+    request.model = "deepseek-v3";
+    const StepProgram once = lowered(&arena, request);
+    cr_expect_lt(last_of(&once, "mlp down"), last_of(&once, "choose experts"));
+    cr_expect_lt(last_of(&once, "choose experts"), last_of(&once, "dispatch"));
+    cr_expect_gt(first_named(&once, "mlp down dgrad"), first_named(&once, "router dgrad"));
+    request.dispatch = DISPATCH_ALLTOALL;
+    const StepProgram each = lowered(&arena, request);
+    cr_expect_gt(last_of(&each, "mlp down"), last_of(&each, "combine"));
+    cr_expect_lt(first_named(&each, "mlp down dgrad"), first_named(&each, "router dgrad"));
+}
