@@ -97,7 +97,7 @@ void copy_along(const Lowering *lowering, Op *op) {
 // Rows are added back by scatter_add, and the gradients of those that were picked by index_add or scatter_add: an
 // atomic an element, on the pair that it lies in (aten/src/ATen/native/cuda, ScatterGatherKernel.cu and Indexing.cu:
 // fastAtomicAdd; PyTorch's PR 182675 of 2026-05 has whole rows added). Megatron-core without its moe-permute-fusion,
-// whose deterministic algorithms sort instead, and torchtitan until e1f7f318a.
+// whose deterministic algorithms sort instead, and who else gathered and scattered rows then (scatters_rows).
 void add_rows_apart(const Lowering *lowering, Op *op, int64_t rows) {
     const TargetRuntime *runtime = &lowering->target->runtime;
     if (runtime->scatters_rows || (runtime->routes_apart && !runtime->fills_results)) {
