@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <stdbool.h>
+
 #include "sim/base/arena.h"
 
 enum { MEMO_WORDS = 12 };
@@ -10,9 +12,15 @@ typedef struct MemoKey {
     uint64_t words[MEMO_WORDS];
 } MemoKey;
 
-typedef struct MemoRow {
+typedef struct MemoEntry {
     MemoKey key;
-    void *value;  // NULL = free
+    void *value;
+} MemoEntry;
+
+// A table that is outgrown stays in its arena: rows are small.
+typedef struct MemoRow {
+    uint64_t hash;
+    const MemoEntry *entry;  // NULL = free
 } MemoRow;
 
 typedef struct Memo {
@@ -30,17 +38,23 @@ static inline uint64_t memo_hash(const MemoKey *key) {
     return hash;
 }
 
+static inline bool memo_key_equal(const MemoKey *a, const MemoKey *b) {
+    uint64_t different = 0;
+    for (int i = 0; i < MEMO_WORDS; i++) {
+        different |= a->words[i] ^ b->words[i];
+    }
+    return different == 0;
+}
+
 static inline void *memo_find(const Memo *memo, const MemoKey *key) {
     if (!memo->rows) {
         return NULL;
     }
-    for (uint64_t at = memo_hash(key) & memo->mask; memo->rows[at].value; at = (at + 1) & memo->mask) {
-        uint64_t different = 0;
-        for (int i = 0; i < MEMO_WORDS; i++) {
-            different |= memo->rows[at].key.words[i] ^ key->words[i];
-        }
-        if (different == 0) {
-            return memo->rows[at].value;
+    const uint64_t hash = memo_hash(key);
+    for (uint64_t at = hash & memo->mask; memo->rows[at].entry; at = (at + 1) & memo->mask) {
+        const MemoRow *row = &memo->rows[at];
+        if (row->hash == hash && memo_key_equal(&row->entry->key, key)) {
+            return row->entry->value;
         }
     }
     return NULL;
