@@ -34,7 +34,7 @@ Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *are
     analytic->memory_of = analytic;
     analytic->traces = &analytic->own_traces;
     analytic->orders.arena = analytic->fluids.arena = arena;
-    analytic->blocks.arena = analytic->fluids.runs_arena = &analytic->overlaps_arena;
+    analytic->blocks.arena = analytic->fluids.runs_arena = &analytic->times_arena;
     return analytic;
 }
 
@@ -57,7 +57,7 @@ void analytic_set_slowdowns(Analytic *analytic, double compute_slowdown, double 
 void analytic_free(Analytic *analytic) {
     arena_free(&analytic->scratch);
     arena_free(&analytic->programs_arena);
-    arena_free(&analytic->overlaps_arena);
+    arena_free(&analytic->times_arena);
     live_traces_free(&analytic->own_traces);
 }
 
@@ -136,12 +136,12 @@ static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey
     StepProgram program;
     TRY(lower(analytic, plan, plan->update_in_backward ? 1 : ALL_VARIANTS, &program, error));
     const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh);
-    MeshPiece *piece = ARENA_NEW(analytic->arena, MeshPiece);
+    MeshPiece *piece = ARENA_NEW(&analytic->times_arena, MeshPiece);
     shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);
     piece->placed = analytic_placement(plan, per_node);
     add_demand_words(analytic, piece);
     keep_next_gather(&program, piece);
-    memo_add(&analytic->times->meshes, key, piece, analytic->arena);
+    memo_add(&analytic->times->meshes, key, piece, &analytic->times_arena);
     arena_reset(&analytic->scratch);
     *made = piece;
     return STATUS_OK;
@@ -239,7 +239,7 @@ static Status make_overlap(Analytic *analytic, const TrainPlan *plan, MicroStep 
     for (int32_t i = 0; i < from.program->task_count; i++) {
         costs[i].seconds *= slowdown_of(&analytic->slow, &from.program->tasks[i]);
     }
-    MicroStep *step = ARENA_NEW(&analytic->overlaps_arena, MicroStep);
+    MicroStep *step = ARENA_NEW(&analytic->times_arena, MicroStep);
     step->unit_count = from.padding_shows ? from.program->unit_count : 0;
     memcpy(step->units, from.program->units, (size_t)step->unit_count * sizeof *step->units);
     overlap_add(&step->overlap, from.program, costs, from.patterns, &analytic->blocks, &analytic->scratch);
@@ -260,7 +260,7 @@ static Status find_overlap(Analytic *analytic, const TrainPlan *plan, const Memo
             step->next = first->next;
             first->next = step;
         } else {
-            memo_add(&analytic->times->overlaps, key, step, &analytic->overlaps_arena);
+            memo_add(&analytic->times->overlaps, key, step, &analytic->times_arena);
         }
     }
     *found = &step->overlap;
@@ -272,10 +272,10 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
         .words = {(uint64_t)(uintptr_t)overlap, mesh->demand_words[0], mesh->demand_words[1], mesh->demand_words[2]}};
     OverlapContention *contention = memo_find(&analytic->times->contentions, &key);
     if (!contention) {
-        contention = ARENA_NEW(&analytic->overlaps_arena, OverlapContention);
+        contention = ARENA_NEW(&analytic->times_arena, OverlapContention);
         overlap_contention_make(overlap, &mesh->costs, &analytic->cost.profile->interference, &analytic->fluids,
                                 contention);
-        memo_add(&analytic->times->contentions, &key, contention, &analytic->overlaps_arena);
+        memo_add(&analytic->times->contentions, &key, contention, &analytic->times_arena);
     }
     return contention;
 }

@@ -13,21 +13,22 @@ static double chip_factor(const Analytic *analytic, const TrainPlan *plan) {
     return known ? cost_stages_chip_factor(&cost, &plan->mesh, loads) : cost_chip_factor(&cost, &plan->mesh);
 }
 
-// All at once: contentions are known by the address of an overlap, runs of fluids by that of a block in it.
-static void bound_overlaps(Analytic *analytic) {
-    if (analytic->overlaps_arena.used_bytes <= OVERLAPS_BYTES) {
+// All at once: contentions are known by the address of an overlap, runs of fluids by that of a block in it. A mesh is
+// seldom asked for again, as a search takes one after another.
+static void bound_times(Analytic *analytic) {
+    if (analytic->times_arena.used_bytes <= TIMES_BYTES) {
         return;
     }
-    arena_reset(&analytic->overlaps_arena);
-    analytic->blocks = (BlockMemo){.arena = &analytic->overlaps_arena};
+    arena_reset(&analytic->times_arena);
+    analytic->blocks = (BlockMemo){.arena = &analytic->times_arena};
     analytic->fluids.runs = (Memo){0};
     for (AnalyticTimes *times = analytic->first_times; times; times = times->next) {
-        times->overlaps = times->contentions = (Memo){0};
+        times->meshes = times->overlaps = times->contentions = (Memo){0};
     }
 }
 
 void analytic_see_chips(Analytic *analytic, const TrainPlan *plan) {
-    bound_overlaps(analytic);
+    bound_times(analytic);
     const int world = mesh_world(&plan->mesh);
     const double factor = chip_factor(analytic, plan);
     AnalyticTimes *times = analytic->first_times;

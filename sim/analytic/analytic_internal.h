@@ -11,12 +11,13 @@
 typedef struct AnalyticTimes {
     int world;
     double chip_factor;
-    Memo meshes;
-    Memo overlaps, contentions;  // in overlaps_arena
-    Memo heads;                  // of head and loss
+    Memo meshes, overlaps, contentions;  // in times_arena
+    Memo heads;                          // of head and loss
     struct AnalyticTimes *next;
 } AnalyticTimes;
 
+// Beside what an arena with a bound holds it keeps a few hundred bytes of each plan that differs in more than its data
+// ranks: 24 MB of heads, paces, sizes and curves of DeepSeek-V3 on 1,024 ranks for Megatron, in a process of 418.
 struct Analytic {
     ModelSpec model;
     CostModel cost;
@@ -27,7 +28,7 @@ struct Analytic {
     Memo memories;
     BlockMemo blocks;  // what overlaps consist of
     FluidMemo fluids;
-    Arena overlaps_arena;  // emptied once it exceeds OVERLAPS_BYTES
+    Arena times_arena;  // emptied once it exceeds TIMES_BYTES
     bool no_contention;
     Slowdowns slow;
     Analytic *memory_of;  // whose memory curves these are
@@ -44,9 +45,10 @@ struct Analytic {
     EstimateLimits limits;
 };
 
-enum { OVERLAPS_BYTES = 32 << 20 };
+enum { TIMES_BYTES = 32 << 20 };
 
-// Before a time is looked up: which times are of such chips. What was found of overlaps is forgotten if it is too much.
+// Before a time is looked up: which times are of such chips. What was found of meshes and overlaps is forgotten if it
+// is too much.
 void analytic_see_chips(Analytic *analytic, const TrainPlan *plan);
 
 // Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.

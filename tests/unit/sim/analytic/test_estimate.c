@@ -49,10 +49,10 @@ Test(estimate, a_known_key_allocates_nothing_and_gives_the_same) {
     static Setup setup;
     set_up(&setup);
     const Estimate first = estimate_of(&setup, &fsdp);
-    const size_t used = setup.arena.used_bytes, overlaps = setup.analytic->overlaps_arena.used_bytes;
+    const size_t used = setup.arena.used_bytes, overlaps = setup.analytic->times_arena.used_bytes;
     const Estimate second = estimate_of(&setup, &fsdp);
     cr_assert_eq(setup.arena.used_bytes, used);
-    cr_assert_eq(setup.analytic->overlaps_arena.used_bytes, overlaps);
+    cr_assert_eq(setup.analytic->times_arena.used_bytes, overlaps);
     cr_assert_eq(memcmp(&first, &second, sizeof first), 0);
     tear_down(&setup);
 }
@@ -66,13 +66,13 @@ Test(estimate, forgotten_overlaps_are_found_again_the_same) {
     for (int i = 0; i < 2; i++) {
         first[i] = estimate_of(&setup, &plans[i]);
     }
-    arena_array_uncleared(&setup.analytic->overlaps_arena, OVERLAPS_BYTES, 1);
+    arena_array_uncleared(&setup.analytic->times_arena, TIMES_BYTES, 1);
     for (int i = 2; i-- > 0;) {
         const Estimate again = estimate_of(&setup, &plans[i]);
         cr_assert_eq(again.step_s, first[i].step_s, "plan %d", i);
         cr_assert_eq(memcmp(again.exposed_s, first[i].exposed_s, sizeof again.exposed_s), 0, "plan %d", i);
     }
-    cr_assert_lt(setup.analytic->overlaps_arena.used_bytes, (size_t)OVERLAPS_BYTES);
+    cr_assert_lt(setup.analytic->times_arena.used_bytes, (size_t)TIMES_BYTES);
     tear_down(&setup);
 }
 
