@@ -209,10 +209,14 @@ static Status check_numbers(Builder *builder, Error *error) {
                                         : STATUS_USAGE;
 }
 
+// As said, or as a search may choose.
+static bool may_interleave(const Builder *builder) {
+    const int schedule = builder->request->asked[PLAN_PP_SCHEDULE];
+    return schedule == PP_INTERLEAVED || (schedule == TUNE_ANY && !builder->defaults->single_plan);
+}
+
 static Status check_group(Builder *builder, Error *error) {
     const TuneRequest *request = builder->request;
-    const int schedule = request->asked[PLAN_PP_SCHEDULE];
-    const bool open = schedule == TUNE_ANY && !builder->defaults->single_plan;
     if (!is_said(builder, PLAN_PP_GROUP) || request->asked[PLAN_PP_GROUP] == 0) {
         return STATUS_OK;
     }
@@ -222,21 +226,19 @@ static Status check_group(Builder *builder, Error *error) {
     const bool chosen = builder->defaults->single_plan || target_has_choice(request->target, PLAN_PP_GROUP);
     FAIL_IF(!chosen, error, STATUS_USAGE,  // one plan may say the target's own, as an answer does
             "%s has groups of micro-steps of its own size: leave out --pp-group", request->target->name);
-    FAIL_IF(schedule != PP_INTERLEAVED && !open, error, STATUS_USAGE, "--pp-group goes with --pp-schedule interleaved");
+    FAIL_IF(!may_interleave(builder), error, STATUS_USAGE, "--pp-group goes with --pp-schedule interleaved");
     return STATUS_OK;
 }
 
 static Status check_messages(Builder *builder, Error *error) {
     const TuneRequest *request = builder->request;
-    const int schedule = request->asked[PLAN_PP_SCHEDULE];
-    const bool open = schedule == TUNE_ANY && !builder->defaults->single_plan;
     if (!is_said(builder, PLAN_P2P_OVERLAP) || !request->asked[PLAN_P2P_OVERLAP]) {
         return STATUS_OK;
     }
     about_choice(builder, PLAN_P2P_OVERLAP, error);
     FAIL_IF(!target_has_choice(request->target, PLAN_P2P_OVERLAP), error, STATUS_USAGE,
             "%s has no switch for messages between stages: leave out --p2p-overlap", request->target->name);
-    FAIL_IF(schedule != PP_INTERLEAVED && !open, error, STATUS_USAGE,
+    FAIL_IF(!may_interleave(builder), error, STATUS_USAGE,
             "--p2p-overlap goes with --pp-schedule interleaved: others always wait");
     return STATUS_OK;
 }
