@@ -300,13 +300,17 @@ void format_network(const TrainPlan *plan, int ranks_per_node, FILE *out) {
     }
 }
 
-void format_time(const Prediction *prediction, FILE *out) {
-    fprintf(out, "  compute %s", text_seconds(UNIT_BUFFER, prediction->compute_s));
+void format_exposed(const double exposed_s[AXIS_COUNT], FILE *out) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (prediction->exposed_s[axis] > 0) {
-            fprintf(out, ", exposed %s %s", axis_names[axis], text_seconds(UNIT_BUFFER, prediction->exposed_s[axis]));
+        if (exposed_s[axis] > 0) {
+            fprintf(out, ", exposed %s %s", axis_names[axis], text_seconds(UNIT_BUFFER, exposed_s[axis]));
         }
     }
+}
+
+void format_time(const Prediction *prediction, FILE *out) {
+    fprintf(out, "  compute %s", text_seconds(UNIT_BUFFER, prediction->compute_s));
+    format_exposed(prediction->exposed_s, out);
     fprintf(out, ", optimizer %s", text_seconds(UNIT_BUFFER, prediction->optimizer_s));
     if (prediction->bubble_s > 0) {
         fprintf(out, ", bubble %s", text_seconds(UNIT_BUFFER, prediction->bubble_s));

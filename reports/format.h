@@ -63,6 +63,9 @@ void format_batch(const Target *target, const TrainPlan *plan, FILE *out);
 // Which groups of the mesh cross node boundaries, and which stay inside.
 void format_network(const TrainPlan *plan, int ranks_per_node, FILE *out);
 
+// ", exposed tp 1.2 ms" for each axis that has some.
+void format_exposed(const double exposed_s[AXIS_COUNT], FILE *out);
+
 // Where the time of a step goes, and what memory holds at the peak, one line each.
 void format_time(const Prediction *prediction, FILE *out);
 void format_memory(const Prediction *prediction, const TuneRequest *request, FILE *out);

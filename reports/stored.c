@@ -1,6 +1,7 @@
 // What the store remembers, newest first, and a run of it in full.
 
 #include "reports/csv_lines.h"
+#include "reports/format.h"
 #include "reports/json_objects.h"
 #include "reports/reports.h"
 #include "reports/run_tables.h"
@@ -30,11 +31,7 @@ static Status table_stored(const void *answer, FILE *out, Error *error) {
 
 static void print_parts(const StepParts *parts, FILE *out) {
     fprintf(out, "where it went: compute %s", text_seconds(UNIT_BUFFER, parts->compute_s));
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (parts->exposed_s[axis] > 0) {
-            fprintf(out, ", exposed %s %s", axis_names[axis], text_seconds(UNIT_BUFFER, parts->exposed_s[axis]));
-        }
-    }
+    format_exposed(parts->exposed_s, out);
     fprintf(out, ", optimizer %s", text_seconds(UNIT_BUFFER, parts->optimizer_s));
     fprintf(out, ", overhead %s\n", text_seconds(UNIT_BUFFER, parts->overhead_s));
 }
