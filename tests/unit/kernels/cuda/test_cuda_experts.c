@@ -308,40 +308,6 @@ Test(kernel_cuda_experts, rows_of_groups_are_put_together_and_taken_apart) {
     each_case(20, check_regroup);
 }
 
-// ---------------------------------------------------------------------------------------------- clamped gates
-
-static void check_clamped(Draw *draw, KernelStore store) {
-    KernelGated shape = {KERNEL_CLAMPED, draw_rows(draw), draw_cols(draw), 0};
-    shape.stride = draw_below(draw, 2) == 1 ? 2 * shape.cols : shape.cols;
-    const int64_t wide = shape.rows * shape.stride, narrow = shape.rows * shape.cols;
-    float *gatef = check_floats(wide, draw->seed), *upf = check_floats(wide, draw->seed + 1),
-          *want = check_zeros(narrow);
-    for (int64_t i = 0; i < wide; i++) {
-        gatef[i] *= 12, upf[i] *= 12;  // beyond +-7
-    }
-    Held gate = held_of(draw, store, gatef, wide), up = held_of(draw, store, upf, wide);
-    Held s = held_draw(draw, store, narrow), ds = held_draw(draw, store, narrow);
-    free(gatef), free(upf);
-    gatef = held_floats(&gate), upf = held_floats(&up);
-    float *dsf = held_floats(&ds);
-    KernelCuda at = place_open(draw, 0);
-    cr_assert_eq(kernel_cuda_gated(&at, store, &shape, gate.at, up.at, s.at), 0);
-    place_wait(&at);
-    kernel_gated(&shape, gatef, upf, want);
-    held_near(draw, &s, want, held_limit(store), "s");
-    cr_assert_eq(kernel_cuda_gated_backward(&at, store, &shape, ds.at, gate.at, up.at, gate.at, up.at), 0);
-    place_close(&at);
-    kernel_gated_backward(&shape, dsf, gatef, upf, gatef, upf);
-    held_near(draw, &gate, gatef, held_limit(store), "dgate");
-    held_near(draw, &up, upf, held_limit(store), "dup");
-    free(gatef), free(upf), free(want), free(dsf);
-    held_free(&gate), held_free(&up), held_free(&s), held_free(&ds);
-}
-
-Test(kernel_cuda_experts, clamped_gates_equal_the_cpu_forward_and_backward) {
-    each_case(10, check_clamped);
-}
-
 // ---------------------------------------------------------------------------------------------- latent attention
 
 static KernelKeys draw_keys(Draw *draw) {

@@ -73,13 +73,21 @@ Test(kernel_cuda_activation, values_and_slopes_equal_the_cpu) {
     each_case(25, check_activation);
 }
 
-static void check_gated(Draw *draw, KernelStore store) {
-    KernelGated shape = {(KernelActivation)draw_below(draw, 3), draw_rows(draw), draw_cols(draw), 0};
+// Inputs are as drawn, times `factor`.
+static void check_gates(Draw *draw, KernelStore store, KernelActivation activation, float factor) {
+    KernelGated shape = {activation, draw_rows(draw), draw_cols(draw), 0};
     shape.stride = draw_below(draw, 2) == 1 ? 2 * shape.cols : shape.cols;
     const int64_t wide = shape.rows * shape.stride, narrow = shape.rows * shape.cols;
-    Held gate = held_draw(draw, store, wide), up = held_draw(draw, store, wide), s = held_draw(draw, store, narrow);
-    Held ds = held_draw(draw, store, narrow);
-    float *gatef = held_floats(&gate), *upf = held_floats(&up), *want = check_zeros(narrow), *dsf = held_floats(&ds);
+    float *gatef = check_floats(wide, draw->seed), *upf = check_floats(wide, draw->seed + 1),
+          *want = check_zeros(narrow);
+    for (int64_t i = 0; i < wide; i++) {
+        gatef[i] *= factor, upf[i] *= factor;
+    }
+    Held gate = held_of(draw, store, gatef, wide), up = held_of(draw, store, upf, wide);
+    Held s = held_draw(draw, store, narrow), ds = held_draw(draw, store, narrow);
+    free(gatef), free(upf);
+    gatef = held_floats(&gate), upf = held_floats(&up);
+    float *dsf = held_floats(&ds);
     KernelCuda at = place_open(draw, 0);
     cr_assert_eq(kernel_cuda_gated(&at, store, &shape, gate.at, up.at, s.at), 0);
     place_wait(&at);
@@ -94,8 +102,20 @@ static void check_gated(Draw *draw, KernelStore store) {
     held_free(&gate), held_free(&up), held_free(&s), held_free(&ds);
 }
 
+static void check_gated(Draw *draw, KernelStore store) {
+    check_gates(draw, store, (KernelActivation)draw_below(draw, 3), 1);
+}
+
 Test(kernel_cuda_gated, forward_and_backward_in_place_equal_the_cpu) {
     each_case(25, check_gated);
+}
+
+static void check_clamped(Draw *draw, KernelStore store) {
+    check_gates(draw, store, KERNEL_CLAMPED, 12);  // beyond +-7
+}
+
+Test(kernel_cuda_gated, clamped_gates_equal_the_cpu_forward_and_backward) {
+    each_case(10, check_clamped);
 }
 
 typedef struct EmbedCase {
@@ -125,7 +145,8 @@ static void check_embed(Draw *draw, KernelStore store) {
     float *tablef = held_floats(&table), *want = held_floats(&x);
     KernelCuda at = place_open(draw, 0);
     cr_assert_eq(kernel_cuda_embed(&at, store, &c.shape, on_device(c.entries, c.shape.rows, &entries), table.at, x.at,
-                                   c.accumulate), 0);
+                                   c.accumulate),
+                 0);
     place_close(&at);
     kernel_embed(&c.shape, c.entries, tablef, want, c.accumulate);
     held_near(draw, &x, want, held_limit(store), "x");
