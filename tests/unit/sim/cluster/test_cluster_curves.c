@@ -2,9 +2,9 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "sim/cluster/cluster_fields.h"
+#include "tests/support/hash_of.h"
+#include "tests/unit/sim/cluster/cluster_text.h"
 
 static Arena arena;
 static Error error;
@@ -20,11 +20,7 @@ static Status read_curves(const char *curves, ClusterProfile *profile) {
                                     "{\"schema\": \"ndtune.cluster/1\", \"name\": \"mine\", \"description\": \"x\", "
                                     "\"extends\": \"dgx-h100\", \"curves\": %s}",
                                     curves);
-    json_t *root = NULL;
-    cr_assert_eq(json_text_load(text, "mine.json", &root, &error), STATUS_OK, "%s", error.message);
-    const Status status = cluster_read(root, "mine.json", &arena, profile, &error);
-    json_decref(root);
-    return status;
+    return cluster_from_text(text, &arena, profile, &error);
 }
 
 #define ORIGIN ", \"source\": \"sweep of ours\", \"grade\": \"measured\"}"
@@ -104,29 +100,16 @@ Test(cluster_curves, a_curve_has_a_source_and_nothing_else) {
 }
 
 Test(cluster_curves, what_is_written_reads_back) {
-    const ClusterProfile profile = two_curves();
-    char *text = NULL;
-    json_t *root = NULL;
-    ClusterProfile again;
-    cr_assert_eq(cluster_write(&profile, &text, &error), STATUS_OK);
-    cr_assert_eq(json_text_load(text, "written", &root, &error), STATUS_OK);
-    cr_assert_eq(cluster_read(root, "written", &arena, &again, &error), STATUS_OK, "%s", error.message);
-    Hash before = hash_begin(), after = hash_begin();
-    cluster_hash(&profile, &before);
-    cluster_hash(&again, &after);
-    cr_assert_eq(hash_end(&before), hash_end(&after));
+    const ClusterProfile profile = two_curves(), again = cluster_read_back(&profile, &arena);
+    cr_assert_eq(hash_of_cluster(&profile), hash_of_cluster(&again));
     cr_assert_eq(again.curve_count, 2);
-    json_decref(root);
-    free(text);
 }
 
 Test(cluster_curves, the_hash_sees_a_point) {
     const ClusterProfile profile = two_curves();
-    Hash before = hash_begin(), after = hash_begin();
-    cluster_hash(&profile, &before);
+    const uint64_t before = hash_of_cluster(&profile);
     ((double *)profile.curves[0].seconds)[0] *= 1.01;
-    cluster_hash(&profile, &after);
-    cr_assert_neq(hash_end(&before), hash_end(&after));
+    cr_assert_neq(hash_of_cluster(&profile), before);
 }
 
 static int curves_after(const char *assignment) {

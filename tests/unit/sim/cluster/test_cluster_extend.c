@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "sim/cluster/cluster_fields.h"
+#include "tests/unit/sim/cluster/cluster_text.h"
 
 static Arena arena;
 static Error error;
@@ -17,24 +17,16 @@ TestSuite(cluster_extend, .fini = end);
 #define HEAD "\"schema\": \"ndtune.cluster/1\", \"name\": \"mine\", \"description\": \"my cluster\""
 #define LEAF(value) "{\"value\": " value ", \"source\": \"our own log\", \"grade\": \"measured\"}"
 
-static Status read_text(const char *text, ClusterProfile *profile) {
-    json_t *root = NULL;
-    cr_assert_eq(json_text_load(text, "mine.json", &root, &error), STATUS_OK, "%s", error.message);
-    const Status status = cluster_read(root, "mine.json", &arena, profile, &error);
-    json_decref(root);
-    return status;
-}
-
 static ClusterProfile read_good(const char *text) {
     ClusterProfile profile;
-    cr_assert_eq(read_text(text, &profile), STATUS_OK, "%s", error.message);
+    cr_assert_eq(cluster_from_text(text, &arena, &profile, &error), STATUS_OK, "%s", error.message);
     return profile;
 }
 
 static void check_refused(const char *text, const char *sentence, const char *hint) {
     ClusterProfile profile = {.name = "untouched"};
     error.hint[0] = '\0';
-    cr_assert_eq(read_text(text, &profile), STATUS_USAGE, "taken, although: %s", sentence);
+    cr_assert_eq(cluster_from_text(text, &arena, &profile, &error), STATUS_USAGE, "taken, although: %s", sentence);
     cr_assert_str_eq(error.message, sentence);
     cr_assert_str_eq(error.hint, hint);
     cr_assert_str_eq(profile.name, "untouched");

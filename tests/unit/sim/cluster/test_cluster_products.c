@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/cluster/cluster_fields.h"
 #include "tests/support/hash_of.h"
+#include "tests/unit/sim/cluster/cluster_text.h"
 
 static Arena arena;
 static Error error;
@@ -21,11 +21,7 @@ static Status read_products(const char *parent, const char *products, ClusterPro
                                     "{\"schema\": \"ndtune.cluster/1\", \"name\": \"mine\", \"description\": \"x\", "
                                     "\"extends\": \"%s\", \"products\": %s}",
                                     parent, products);
-    json_t *root = NULL;
-    cr_assert_eq(json_text_load(text, "mine.json", &root, &error), STATUS_OK, "%s", error.message);
-    const Status status = cluster_read(root, "mine.json", &arena, profile, &error);
-    json_decref(root);
-    return status;
+    return cluster_from_text(text, &arena, profile, &error);
 }
 
 #define ORIGIN ", \"source\": \"ours\", \"grade\": \"measured\"}"
@@ -115,17 +111,9 @@ Test(cluster_products, of_two_times_for_one_product_the_later_one_counts) {
 }
 
 Test(cluster_products, what_is_written_reads_back) {
-    const ClusterProfile profile = three_products();
-    char *text = NULL;
-    json_t *root = NULL;
-    ClusterProfile again;
-    cr_assert_eq(cluster_write(&profile, &text, &error), STATUS_OK);
-    cr_assert_eq(json_text_load(text, "written", &root, &error), STATUS_OK);
-    cr_assert_eq(cluster_read(root, "written", &arena, &again, &error), STATUS_OK, "%s", error.message);
+    const ClusterProfile profile = three_products(), again = cluster_read_back(&profile, &arena);
     cr_assert_eq(hash_of_cluster(&profile), hash_of_cluster(&again));
     cr_assert_eq(again.accelerator.product_count, 3);
-    json_decref(root);
-    free(text);
 }
 
 Test(cluster_products, the_hash_sees_a_time) {
