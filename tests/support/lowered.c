@@ -163,6 +163,15 @@ const Task *first_named(const StepProgram *program, const char *name) {
     return NULL;
 }
 
+const Task *first_of_kind(const StepProgram *program, TaskKind kind) {
+    for (int32_t i = 0; i < program->task_count; i++) {
+        if (program->tasks[i].kind == kind) {
+            return &program->tasks[i];
+        }
+    }
+    return NULL;
+}
+
 int64_t runs_in_micro_step(const StepProgram *program, const char *name, int micro_step) {
     StepCursor cursor = step_cursor_begin(program);
     StepInstance instance;

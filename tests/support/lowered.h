@@ -66,6 +66,8 @@ bool lowered_is_legal(const LoweredRequest *request, Arena *arena);
 // A random legal request over the mesh shapes of worlds up to max_world; the same seed gives the same sequence.
 LoweredRequest lowered_random(Arena *arena, uint64_t *seed, int max_world);
 
+const Task *first_of_kind(const StepProgram *program, TaskKind kind);  // NULL: there is none
+
 // The tasks of that name: how many there are, the first of them (NULL = none), and how many run in a micro-step.
 int tasks_named(const StepProgram *program, const char *name);
 const Task *first_named(const StepProgram *program, const char *name);

@@ -46,16 +46,6 @@ static StepProgram packed(int pack) {
                                             .pack = pack});
 }
 
-static const Task *first_of(const StepProgram *program, TaskKind kind) {
-    for (int32_t i = 0; i < program->task_count; i++) {
-        if (program->tasks[i].kind == kind) {
-            return &program->tasks[i];
-        }
-    }
-    cr_assert_fail("no such task");
-    return NULL;
-}
-
 // Nothing else of the step changes: rows are as full as before.
 Test(packing, leaves_as_many_operations_of_attention_as_pairs_are_visible) {
     const StepProgram whole = packed(0), parts = packed(512);
@@ -74,7 +64,7 @@ static double attention_s(int pack, TaskKind kind) {
     cr_assert_eq(cluster_find("dgx-h100", &arena, &profile, &error), STATUS_OK, "%s", error.message);
     const StepProgram program = packed(pack);
     const CostModel model = {.profile = &profile, .target = program.target};
-    return cost_task(&model, &program, first_of(&program, kind)).seconds;
+    return cost_task(&model, &program, first_of_kind(&program, kind)).seconds;
 }
 
 // Less than a quarter of the pairs, in shorter rows, whose tiles on the diagonal are half empty more often.

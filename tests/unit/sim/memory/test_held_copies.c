@@ -2,10 +2,10 @@
 // same without.
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "sim/memory/cached_bytes.h"
 #include "sim/memory/memory_breakdown.h"
+#include "tests/support/lowered.h"
 
 enum { SHORT = 512, LONG = 4096, LAYERS = 4, TP = 2, SHARDS = 4, HALF = 2 };
 
@@ -58,15 +58,6 @@ static StepProgram first_stage(const Target *target, const Shape *shape) {
     plan_canonical(&plan);
     cr_assert_eq(step_lower_stages(model, &plan, target, &arena, &programs, &error), STATUS_OK, "%s", error.message);
     return programs.of[0];
-}
-
-static const Buffer *buffer_named(const StepProgram *program, const char *name) {
-    for (int32_t i = 0; i < program->buffer_count; i++) {
-        if (strcmp(program->buffers[i].name, name) == 0) {
-            return &program->buffers[i];
-        }
-    }
-    return NULL;
 }
 
 static double live_bytes(const StepProgram *program) {

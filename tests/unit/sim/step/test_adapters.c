@@ -303,12 +303,8 @@ Test(adapters, of_megatron_core_are_beside_experts_where_they_are_of_attention_a
 }
 
 static int32_t slots_of(const StepProgram *program, const char *name) {
-    for (int32_t i = 0; i < program->buffer_count; i++) {
-        if (strcmp(program->buffers[i].name, name) == 0) {
-            return program->buffers[i].slots;
-        }
-    }
-    return 0;
+    const Buffer *buffer = buffer_named(program, name);
+    return buffer ? buffer->slots : 0;
 }
 
 // A frozen layer's input is kept only for its adapter.
@@ -325,13 +321,9 @@ Test(adapters, keep_the_inputs_of_the_layers_that_have_one) {
 }
 
 static const Buffer *buffer_of(const StepProgram *program, const char *name) {
-    for (int32_t i = 0; i < program->buffer_count; i++) {
-        if (strcmp(program->buffers[i].name, name) == 0) {
-            return &program->buffers[i];
-        }
-    }
-    cr_assert_fail("%s", name);
-    return NULL;
+    const Buffer *buffer = buffer_named(program, name);
+    cr_assert_not_null(buffer, "%s", name);
+    return buffer;
 }
 
 static StepProgram beside_fp8(bool parameters) {

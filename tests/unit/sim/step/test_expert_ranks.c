@@ -17,13 +17,9 @@ static LoweredRequest on_mesh(const char *mesh) {
 }
 
 static const Task *task_named(const StepProgram *program, const char *name) {
-    for (int32_t i = 0; i < program->task_count; i++) {
-        if (strcmp(program->tasks[i].name, name) == 0) {
-            return &program->tasks[i];
-        }
-    }
-    cr_assert_fail("no task %s", name);
-    return NULL;
+    const Task *task = first_named(program, name);
+    cr_assert_not_null(task, "no task %s", name);
+    return task;
 }
 
 Test(expert_ranks, a_rank_holds_its_part_of_the_experts_and_shares_it_with_who_is_left) {

@@ -18,16 +18,6 @@ static StepProgram with(const char *mesh) {
                    (LoweredRequest){.target = "deepspeed", .mesh = mesh, .seq = 128, .micro_batch = 2, .bf16 = true});
 }
 
-static const Task *first_of(const StepProgram *program, TaskKind kind) {
-    for (int32_t i = 0; i < program->task_count; i++) {
-        if (program->tasks[i].kind == kind) {
-            return &program->tasks[i];
-        }
-    }
-    cr_assert_fail("no task of the kind");
-    return NULL;
-}
-
 // Forward q, k, v and the results; backward their gradients.
 Test(heads, a_layer_exchanges_four_tensors_each_way) {
     const StepProgram program = with("sp=2");
@@ -51,7 +41,7 @@ Test(heads, a_layer_exchanges_four_tensors_each_way) {
 
 Test(heads, attention_has_all_tokens_and_a_part_of_the_heads) {
     const StepProgram whole = with("dp_shard=1"), cut = with("sp=2");
-    const Task *all = first_of(&whole, TASK_ATTENTION), *part = first_of(&cut, TASK_ATTENTION);
+    const Task *all = first_of_kind(&whole, TASK_ATTENTION), *part = first_of_kind(&cut, TASK_ATTENTION);
     cr_expect_eq(part->rows, all->rows);
     cr_expect_eq(part->cols, all->cols);
     cr_expect_eq(part->heads * 2, all->heads);

@@ -15,15 +15,6 @@ static int count_kind(const StepProgram *program, TaskKind kind, Phase phase) {
     return count;
 }
 
-static const Task *first_of(const StepProgram *program, TaskKind kind) {
-    for (int32_t i = 0; i < program->task_count; i++) {
-        if (program->tasks[i].kind == kind) {
-            return &program->tasks[i];
-        }
-    }
-    return NULL;
-}
-
 static int64_t slice_sum(const StepProgram *program) {
     int64_t parameters = 0;
     for (int u = 0; u < program->unit_count; u++) {
@@ -152,24 +143,24 @@ Test(models, gpt2_has_layer_norms_positions_plain_gelu_and_no_rotary) {
     cr_assert_eq(count_kind(&program, TASK_POSITION, PHASE_FORWARD), 1);
     cr_assert_eq(count_kind(&program, TASK_POSITION_BACKWARD, PHASE_BACKWARD), 1);
     cr_assert_eq(count_kind(&program, TASK_COLUMN_SUM, PHASE_BACKWARD), 4);  // qkv, out, up, down
-    cr_assert_null(first_of(&program, TASK_ROPE));
-    cr_assert_null(first_of(&program, TASK_RMSNORM));
-    cr_assert_eq(first_of(&program, TASK_GEMM)->operand_count, 4);  // qkv with its bias
+    cr_assert_null(first_of_kind(&program, TASK_ROPE));
+    cr_assert_null(first_of_kind(&program, TASK_RMSNORM));
+    cr_assert_eq(first_of_kind(&program, TASK_GEMM)->operand_count, 4);  // qkv with its bias
     arena_free(&arena);
 }
 
 Test(models, mpt_has_alibi_in_attention_and_norms_without_bias) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.model = "mpt-7b", .mesh = "cp=2"});
-    cr_assert_null(first_of(&program, TASK_ROPE));
-    cr_assert_null(first_of(&program, TASK_COLUMN_SUM));
+    cr_assert_null(first_of_kind(&program, TASK_ROPE));
+    cr_assert_null(first_of_kind(&program, TASK_COLUMN_SUM));
     for (int32_t i = 0; i < program.task_count; i++) {
         const Task *task = &program.tasks[i];
         if (task->kind == TASK_ATTENTION || task->kind == TASK_ATTENTION_BACKWARD) {
             cr_assert(task->alibi);
         }
     }
-    const Task *norm = first_of(&program, TASK_LAYERNORM);
+    const Task *norm = first_of_kind(&program, TASK_LAYERNORM);
     cr_assert_eq(task_operand(&program, norm, AT_LAYERNORM_BIAS)->ref.buffer, -1);
     arena_free(&arena);
 }
@@ -177,7 +168,7 @@ Test(models, mpt_has_alibi_in_attention_and_norms_without_bias) {
 Test(models, gpt_neox_turns_a_quarter_of_each_head) {
     Arena arena = {0};
     const StepProgram neox = lowered(&arena, (LoweredRequest){.model = "gpt-neox-20b", .mesh = "dp_shard=1"});
-    const Task *rope = first_of(&neox, TASK_ROPE);
+    const Task *rope = first_of_kind(&neox, TASK_ROPE);
     cr_assert_eq(rope->inner, 24);
     cr_assert_eq(rope->traffic_bytes, 2 * 64 * 2 * 64 * 24 * 4);  // read and write; tokens, q and k, heads, dims, fp32
     arena_free(&arena);
@@ -224,12 +215,12 @@ Test(models, olmo2_norms_behind_its_halves_and_keeps_their_outputs) {
     Arena arena = {0};
     const StepProgram program =
         lowered(&arena, (LoweredRequest){.model = "olmo2-7b", .target = "accelerate", .mesh = "dp_shard=2"});
-    const Task *norm = first_of(&program, TASK_RMSNORM);
+    const Task *norm = first_of_kind(&program, TASK_RMSNORM);
     const Buffer *input = &program.buffers[task_operand(&program, norm, AT_NORM_X)->ref.buffer];
     cr_assert_str_eq(input->name, "attention_sum");
     cr_assert_eq(input->slots, program.model.layers);
     cr_assert_str_eq(program.tasks[norm - program.tasks + 1].name, "add");
-    const Task *first_gemm = first_of(&program, TASK_GEMM);
+    const Task *first_gemm = first_of_kind(&program, TASK_GEMM);
     cr_assert_str_eq(program.buffers[task_operand(&program, first_gemm, AT_GEMM_A)->ref.buffer].name, "x");
     arena_free(&arena);
 }
@@ -237,11 +228,11 @@ Test(models, olmo2_norms_behind_its_halves_and_keeps_their_outputs) {
 Test(models, queries_and_keys_are_normed_before_they_turn_and_back_in_reverse) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.model = "qwen3-8b", .mesh = "tp=2"});
-    const Task *norm = first_of(&program, TASK_QK_NORM);
+    const Task *norm = first_of_kind(&program, TASK_QK_NORM);
     cr_assert_eq(norm->inner, 128);
     cr_assert_eq(norm->heads, 16);
     cr_assert_eq(norm[1].kind, TASK_ROPE);
-    const Task *back = first_of(&program, TASK_QK_NORM_BACKWARD);
+    const Task *back = first_of_kind(&program, TASK_QK_NORM_BACKWARD);
     cr_assert_eq(back[-1].kind, TASK_ROPE);
     cr_assert(back[-1].backward);
     arena_free(&arena);
@@ -250,9 +241,9 @@ Test(models, queries_and_keys_are_normed_before_they_turn_and_back_in_reverse) {
 Test(models, gemma_scales_embeddings_and_gates_with_gelu) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.model = "gemma-2b", .mesh = "dp_shard=1"});
-    cr_assert(first_of(&program, TASK_EMBED)->scaled);
-    cr_assert_eq(first_of(&program, TASK_SWIGLU)->activation, ACTIVATION_GELU_TANH);
-    cr_assert_str_eq(first_of(&program, TASK_SWIGLU)->name, "geglu");
+    cr_assert(first_of_kind(&program, TASK_EMBED)->scaled);
+    cr_assert_eq(first_of_kind(&program, TASK_SWIGLU)->activation, ACTIVATION_GELU_TANH);
+    cr_assert_str_eq(first_of_kind(&program, TASK_SWIGLU)->name, "geglu");
     arena_free(&arena);
 }
 
@@ -320,12 +311,8 @@ Test(models, a_norm_over_all_heads_refuses_tensor_parallelism_in_words) {
 }
 
 static int64_t bytes_of(const StepProgram *program, const char *name) {
-    for (int32_t i = 0; i < program->buffer_count; i++) {
-        if (strcmp(program->buffers[i].name, name) == 0) {
-            return program->buffers[i].slot_bytes;
-        }
-    }
-    return 0;
+    const Buffer *buffer = buffer_named(program, name);
+    return buffer ? buffer->slot_bytes : 0;
 }
 
 // act(gate) * up, two operations: backward of the product needs act(gate), which half of the two's columns are.
