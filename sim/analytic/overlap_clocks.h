@@ -1,4 +1,4 @@
-// The clocks of overlap_run.c, private to it and to what makes them wait.
+// The clocks of overlap_run.c, private to it and to what advances them or makes them wait.
 
 #pragma once
 
@@ -22,3 +22,7 @@ typedef struct Clocks {
 // Whether the pass, whose layers computed from from_s on, took longer because its copies to the host or back did: the
 // last layer then ends as much later.
 bool overlap_wait_copies(const Overlap *overlap, int pass, double from_s, Clocks *clocks);
+
+// The end of a step, after its last backward.
+void overlap_run_update(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
+                        Clocks *clocks, OverlapTimes *times);

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/analytic/late_lanes.h"
 #include "sim/analytic/overlap_clocks.h"
 
 enum { LEAST_LAYERS = 3, MOST_MIDDLE_STEPS = 6 };
@@ -389,106 +388,6 @@ static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
     }
 }
 
-// `count` kernels in a row, bound by the device or by the host.
-static void run_kernels(double seconds, double host_s, int count, Clocks *clocks) {
-    const double issue_s = clocks->host;
-    clocks->host += host_s * count;
-    clocks->compute = later(later(clocks->compute, issue_s + host_s) + seconds * count, clocks->host + seconds);
-}
-
-static void wait_reduced(int unit, Clocks *clocks) {
-    const double late = clocks->reduced[unit] - later(clocks->compute, clocks->host);
-    if (late > 0) {
-        clocks->exposed += late;
-        clocks->compute = clocks->reduced[unit];
-    }
-}
-
-// Scatters of all units, layers first; after each, on its own lane, the sum over replicas.
-static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
-                        Clocks *clocks) {
-    static const int order[UNIT_COUNT] = {UNIT_EXPERTS, UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
-    LateLanes lanes = late_lanes(contention, costs->seconds[UNIT_LAYER], clocks->rs);
-    for (int i = 0; i < UNIT_COUNT; i++) {
-        const int unit = order[i], count = overlap_instances(overlap, unit);
-        const double *unit_s = costs->seconds[unit], *host_s = costs->host_s[unit];
-        const double scatter_host_s = host_s[SHARD_SCATTER] + host_s[SHARD_CAST];
-        for (int done = 1; done <= count; done++) {
-            const LateLanes before = lanes;
-            clocks->host += scatter_host_s;
-            reduce_one(unit_s, later(clocks->gradient[unit], clocks->host), &lanes);
-            clocks->host += host_s[SHARD_REPLICA];
-            if (done == LEAST_LAYERS) {  // the others follow by its pace
-                const int rest = count - done;
-                lanes.free_s += (lanes.free_s - before.free_s) * rest;
-                lanes.left_s += (lanes.left_s - before.left_s) * rest;
-                clocks->host += (scatter_host_s + host_s[SHARD_REPLICA]) * rest;
-                break;
-            }
-        }
-        if (count == 0) {
-            continue;
-        }
-        clocks->rs = lanes.free_s;
-        clocks->reduced[unit] = lanes.free_s + lanes.left_s;
-        clocks->rep = unit_s[SHARD_REPLICA] > 0 ? clocks->reduced[unit] : clocks->rep;
-    }
-}
-
-// Square sums layer by layer, edges, scalars, clip, AdamW; stages 1 and 2 gather afterwards.
-static void run_optimizer(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
-                          Clocks *clocks, OverlapTimes *times) {
-    static const int edges[2] = {UNIT_HEAD, UNIT_EMBEDDING};
-    double busy = costs->zero_s + costs->clip_s, reduces_s = 0, computed_s = clocks->compute;
-    clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
-    if (overlap->late_reduce) {
-        reduce_late(overlap, costs, contention, clocks);
-    }
-    const double reduced_s = later(clocks->compute, later(clocks->rs, clocks->rep));
-    static const int layered[2] = {UNIT_EXPERTS, UNIT_LAYER};
-    for (int i = overlap->experts ? 0 : 1; i < 2; i++) {
-        wait_reduced(layered[i], clocks);
-        run_kernels(costs->seconds[layered[i]][SHARD_SQUARE], costs->host_s[layered[i]][SHARD_SQUARE], overlap->layers,
-                    clocks);
-    }
-    for (int i = 0; i < 2; i++) {
-        wait_reduced(edges[i], clocks);
-        run_kernels(costs->seconds[edges[i]][SHARD_SQUARE], costs->host_s[edges[i]][SHARD_SQUARE], 1, clocks);
-    }
-    clocks->host += costs->edge_host_s;
-    const double loss_s =
-        later(clocks->compute - costs->seconds[UNIT_EMBEDDING][SHARD_SQUARE], clocks->host) + costs->loss_sum_s;
-    clocks->compute =
-        later(later(clocks->compute, clocks->host), loss_s) + costs->scalars_s - costs->loss_sum_s + costs->clip_s;
-    double regathered = clocks->ag;
-    static const int order[UNIT_COUNT] = {UNIT_EMBEDDING, UNIT_HEAD, UNIT_LAYER, UNIT_EXPERTS};
-    for (int i = 0; i < UNIT_COUNT; i++) {
-        const int unit = order[i], count = overlap_instances(overlap, unit);
-        if (count == 0) {
-            continue;
-        }
-        const double *seconds = costs->seconds[unit];
-        const bool contends = contention && seconds[SHARD_REGATHER] > 0;
-        const double beside = contends ? fmin(1, seconds[SHARD_REGATHER] / seconds[SHARD_ADAMW]) : 0;
-        const double update_s = seconds[SHARD_ADAMW] * (1 + beside * (contends ? contention->update_slow - 1 : 0));
-        const double regather_s = seconds[SHARD_REGATHER] * (contends ? contention->regather_slow : 1);
-        const double first = later(clocks->compute, clocks->host) + update_s;
-        run_kernels(update_s, costs->host_s[unit][SHARD_ADAMW] + costs->host_s[unit][SHARD_REGATHER], count, clocks);
-        if (regather_s > 0) {
-            regathered = later(later(regathered, first) + regather_s * count, clocks->compute + regather_s);
-        }
-        busy += count * (update_s + seconds[SHARD_SQUARE]);
-        reduces_s += count * (seconds[SHARD_SCATTER] + seconds[SHARD_CAST]);
-    }
-    const double exposed_s = later(0, regathered - clocks->compute);
-    clocks->exposed += exposed_s;
-    clocks->compute = later(clocks->compute, regathered);
-    times->step_s = later(later(clocks->compute, clocks->host), later(clocks->rs, clocks->rep));
-    times->optimizer_s = busy;
-    times->update = (UpdateTimes){times->step_s - reduced_s, reduced_s - computed_s, reduces_s, exposed_s,
-                                  (int)overlap->reduce_axis};
-}
-
 static Clocks clocks_at_zero(void) {
     Clocks clocks = {0};
     for (int unit = 0; unit < UNIT_COUNT; unit++) {
@@ -587,7 +486,7 @@ void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapC
     }
     const double sharding_s = clocks->exposed;
     times->exposed_s[most_exposed(times)] -= clocks->hidden;
-    run_optimizer(overlap, costs, contention, &run.clocks, times);
+    overlap_run_update(overlap, costs, contention, &run.clocks, times);
     times->exposed_s[AXIS_DP_SHARD] += sharding_s;
     times->exposed_s[overlap->reduce_axis] += clocks->exposed - sharding_s;
 }
