@@ -86,14 +86,6 @@ double buckets_collective_s(const CostModel *model, const StepProgram *program, 
     return fmin(call->alone_s, whole_s * call->payload_bytes / bucket);
 }
 
-static int parameters_of(const StepProgram *program, const Unit *unit) {
-    int count = 0;
-    for (int32_t i = 0; i < unit->slice_count; i++) {
-        count += !program->slices[unit->first_slice + i].joined;
-    }
-    return count;
-}
-
 double buckets_copies_s(const CostModel *model, const StepProgram *program, const Task *task) {
     const Target *target = model->target;
     if (!target->gathers_flat || task->kind != TASK_ALL_GATHER || task->phase != PHASE_OPTIMIZER) {
@@ -102,7 +94,8 @@ double buckets_copies_s(const CostModel *model, const StepProgram *program, cons
     const Accelerator *accelerator = &model->profile->accelerator;
     const Unit *unit = &program->units[task->unit];
     const double bytes_s = stream_time(accelerator, 2.0 * (double)task->payload_bytes, 1).seconds;
-    return fmax(0, target->runtime.part_copy_s * parameters_of(program, unit) * unit->shards - bytes_s);
+    const int32_t parameters = slices_parameters(&program->slices[unit->first_slice], unit->slice_count);
+    return fmax(0, target->runtime.part_copy_s * parameters * unit->shards - bytes_s);
 }
 
 // DDP's Reducer without gradient_as_bucket_view: mark_variable_ready_dense divides each gradient into its bucket,

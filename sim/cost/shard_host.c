@@ -4,9 +4,13 @@
 // EPYC and on its scale, least of 150 steps, inner layers (torch/distributed/fsdp/_fully_shard, _fsdp_state.py and
 // _fsdp_param_group.py): 453 and 564 us forward, of which 88 and 106 behind it, 274 and 362 before backward, 300 and
 // 403 behind it, the mean of reductions in bf16 and fp32 (292, 308; 374, 433). FSDP 1 (_runtime_utils.py), units of one
-// flat parameter of one tensor: 242, 173 and 139. Not counted: views of further tensors of a flat parameter; hooks that
-// a recomputed forward runs again; what CUDA's streams, events and launches add beyond a collective's operations. Steps
-// of small models double by it, as two logs of a model of six layers have them (tests/accuracy/holdout/RESULTS.md).
+// flat parameter of one tensor: 242, 173 and 139. Megatron-core's own (d98e8a64d, distributed/fsdp/src/megatron_fsdp),
+// layers of 6, 12 and 14 parameters: a unit's buffers are fetched and let go of parameter by parameter, a hook of each
+// gradient copies it and looks whether the unit's are there, and experts of ep, one more buffer in the same hooks, add
+// nothing but their parameters. Not counted: a collective's call and a gradient's copy; views of further tensors of a
+// flat parameter; hooks that a recomputed forward runs again; what CUDA's streams, events and launches add beyond a
+// collective's operations. Steps of small models double by it, as two logs of a model of six
+// layers have them (tests/accuracy/holdout/RESULTS.md).
 
 #include "sim/cost/compute.h"
 
@@ -21,10 +25,22 @@ typedef struct HookTimes {
 static const HookTimes times[SHARD_HOOKS_COUNT] = {
     [SHARD_HOOKS_BY_PARAMETER] = {{314, 27.8}, {164, 22}, {171, 25.8}},
     [SHARD_HOOKS_FLAT] = {{242, 0}, {173, 0}, {139, 0}},
+    [SHARD_HOOKS_BY_GRADIENT] = {{245, 11}, {69, 4.2}, {351, 27.1}},
 };
 
 static bool is_of_shards(const TrainPlan *plan, const Task *task) {
-    return plan->zero == 3 && task->unit >= 0 && (task->phase == PHASE_FORWARD || task->phase == PHASE_BACKWARD);
+    const bool runs = task->phase == PHASE_FORWARD || task->phase == PHASE_BACKWARD || task->phase == PHASE_REDUCE;
+    return plan->zero == 3 && task->unit >= 0 && runs;
+}
+
+// Experts of ep are in hooks of their own, or in those of their layer.
+static double hook_us(const StepProgram *program, const Task *task, ShardHooks hooks, const HookTime *hook) {
+    const Unit *unit = &program->units[task->unit];
+    if (hooks != SHARD_HOOKS_BY_GRADIENT) {
+        return hook->unit_us + hook->parameter_us * unit->slice_count;
+    }
+    const int32_t parameters = slices_parameters(&program->slices[unit->first_slice], unit->slice_count);
+    return (task->unit == UNIT_EXPERTS ? 0 : hook->unit_us) + hook->parameter_us * parameters;
 }
 
 double shard_host_s(const CostModel *model, const StepProgram *program, const Task *task) {
@@ -37,6 +53,6 @@ double shard_host_s(const CostModel *model, const StepProgram *program, const Ta
                            : task->kind != TASK_ALL_GATHER   ? NULL
                            : task->phase == PHASE_FORWARD    ? &row->forward
                                                              : &row->before_backward;
-    const double us = hook ? hook->unit_us + hook->parameter_us * program->units[task->unit].slice_count : 0;
+    const double us = hook ? hook_us(program, task, runtime->shard_hooks, hook) : 0;
     return us * 1e-6 * TIMED_PYTHON * runtime_host_pace(runtime);
 }

@@ -17,8 +17,15 @@
 #define CORE_UPDATE_HOST_S 36e-6
 #define CORE_COUNTED_HOST_S 34.5e-6
 
-// FSDP 2 has hooks that go over a unit's parameters one by one, FSDP 1 one flat parameter.
-typedef enum ShardHooks { SHARD_HOOKS_NONE, SHARD_HOOKS_BY_PARAMETER, SHARD_HOOKS_FLAT, SHARD_HOOKS_COUNT } ShardHooks;
+// FSDP 2 has hooks that go over a unit's parameters one by one, FSDP 1 one flat parameter, Megatron-core's own FSDP one
+// more behind each gradient.
+typedef enum ShardHooks {
+    SHARD_HOOKS_NONE,
+    SHARD_HOOKS_BY_PARAMETER,
+    SHARD_HOOKS_FLAT,
+    SHARD_HOOKS_BY_GRADIENT,
+    SHARD_HOOKS_COUNT
+} ShardHooks;
 
 typedef struct TargetRuntime {
     double host_s_per_op;      // host time to issue one operation

@@ -52,6 +52,7 @@ static void add_blocks(Lowering *lowering, Unit *unit, const SliceSpec *spec, in
         .global_cols = spec->cols,
         .local_rows = spec->split == SPLIT_ROWS ? rows / tp : rows,
         .local_cols = spec->split == SPLIT_COLS ? spec->cols / tp : spec->cols,
+        .parameters = 1,
         .blocks = blocks / ranks,
         .block_rows = spec->rows / blocks,
         .spread = ranks > 1,
@@ -79,10 +80,12 @@ void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec) {
     add_blocks(lowering, unit, spec, 1, false);
 }
 
-// `each` blocks per expert.
+// `each` blocks per expert, whose weights are parameters of their own in a grouped layer that fuses gate and up.
 static void add_expert_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec, int each) {
     add_blocks(lowering, unit, spec, each * lowering->model->experts.count, true);
-    lowering->slices[lowering->slice_count - 1].unnumbered = spec->fill == FILL_ZERO;
+    ParamSlice *slice = &lowering->slices[lowering->slice_count - 1];
+    slice->unnumbered = spec->fill == FILL_ZERO;
+    slice->parameters = lowering->fused_gate_up ? slice->blocks / each : 1;
 }
 
 // With adapters, only the unit that holds them.
@@ -127,7 +130,7 @@ static int32_t hook_buckets(const Lowering *lowering, const Unit *unit) {
         for (int32_t k = unit->slice_count; k-- > 0;) {
             const ParamSlice *slice = &lowering->slices[unit->first_slice + k];
             bytes += (double)(slice->local_rows * slice->local_cols) * dtype_bytes(unit->dtype);
-            if (bytes >= hook_bytes && !slice->joined) {
+            if (bytes >= hook_bytes && slice->parameters > 0) {
                 buckets++;
                 bytes = 0;
             }
@@ -177,11 +180,16 @@ static void add_matrix(Lowering *lowering, Unit *unit, const char *name, ParamSp
     add_slice(lowering, unit, &(SliceSpec){name, split, rows, cols, FILL_NORMAL, false});
 }
 
-// Split by rows; where `joined`, one parameter with the slice before it.
+// The slice is one parameter with the one before it.
+static void join_slice(Lowering *lowering, bool joined) {
+    lowering->slices[lowering->slice_count - 1].parameters = joined ? 0 : 1;
+}
+
+// Split by rows.
 static void add_joined_matrix(Lowering *lowering, Unit *unit, const char *name, int64_t rows, int64_t cols,
                               bool joined) {
     add_matrix(lowering, unit, name, SPLIT_ROWS, rows, cols);
-    lowering->slices[lowering->slice_count - 1].joined = joined;
+    join_slice(lowering, joined);
 }
 
 // The bias of a column-parallel layer is split with its rows.
@@ -195,13 +203,16 @@ static void add_split_biases(Lowering *lowering, Unit *unit) {
     if (model->qkv_bias) {
         add_split_bias(lowering, unit, "bq", q);
         add_split_bias(lowering, unit, "bk", kv);
+        join_slice(lowering, lowering->fused_qkv);
         add_split_bias(lowering, unit, "bv", kv);
+        join_slice(lowering, lowering->fused_qkv);
     }
     if (model->mlp_bias && model->mlp == MLP_GATED) {
         add_split_bias(lowering, unit, "bgate", model->ffn);
     }
     if (model->mlp_bias) {
         add_split_bias(lowering, unit, "bup", model->ffn);
+        join_slice(lowering, model->mlp == MLP_GATED && lowering->fused_gate_up);
     }
 }
 

@@ -23,7 +23,7 @@ typedef struct ParamSlice {
     int32_t blocks;           // blocks that the local rows belong to, each split separately
     int64_t block_rows;       // rows of a whole block
     bool spread;              // each ep rank has different blocks
-    bool joined;              // one parameter with the slice before it, where projections are fused
+    int32_t parameters;       // that the framework has of it; 0 where it is one with the slice before it
     bool unnumbered;          // not counted by ids: zeros, placed elsewhere where ep shards experts; dense layers' own
     int64_t offset_elements;  // within the unit's flat parameter
     double share;             // fraction of layers that have it, where a stage has two kinds; 0 = all
@@ -34,6 +34,14 @@ typedef struct ParamSlice {
 
 static inline bool slice_is_matrix(const ParamSlice *slice) {
     return slice->local_rows > 1 && slice->local_cols > 1;
+}
+
+static inline int32_t slices_parameters(const ParamSlice *slices, int32_t count) {
+    int32_t parameters = 0;
+    for (int32_t i = 0; i < count; i++) {
+        parameters += slices[i].parameters;
+    }
+    return parameters;
 }
 
 // A row of a slice: which rank holds it, and at which local row.

@@ -233,7 +233,7 @@ static const TargetVersion megatron_fsdp = {
         // model_weight_buffer (megatron_fsdp/param_and_grad_buffer.py); MX has another for its second layout
         // (transpose_weight_buffer), which is not modelled
         SET(fp8_parameters, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_BLOCK)),
-        SET(runtime.gathers_beside_forward, false),
+        SET(runtime.gathers_beside_forward, false), SET(runtime.shard_hooks, SHARD_HOOKS_BY_GRADIENT),
         // What the allocator holds is replayed, in place of the 5 % that is estimated (sim/SOURCES.md P9): holes of its
         // few large buffers are 1 to 2 %
         SET(allocator, ALLOCATOR_SEGMENTS), SET(replayed_slack, 0.05)),

@@ -268,20 +268,26 @@ Test(cost, stage_three_of_deepspeed_takes_the_host_longer_by_its_hooks) {
     }
 }
 
-// By parameter, or one flat one, on the scale of Megatron-core's modules; at stage 3 alone.
+// By parameter, one flat one, or behind each gradient, on the scale of Megatron-core's modules; at stage 3 alone. Nine
+// slices that are seven parameters; experts are in their layer's hooks where those are behind each gradient.
 Test(cost, hooks_of_a_unit_take_the_host_longer_where_it_is_gathered_and_reduced) {
-    Unit unit = {.slice_count = 9};
-    StepProgram program = {.plan = {.zero = 3}, .units = &unit, .unit_count = 1};
+    ParamSlice slices[9] = {{0}};
+    for (size_t i = 0; i < 7; i++) {
+        slices[i].parameters = 1;
+    }
+    Unit units[UNIT_COUNT] = {{.slice_count = 9}, [UNIT_EXPERTS] = {.slice_count = 9}};
+    StepProgram program = {.plan = {.zero = 3}, .units = units, .unit_count = UNIT_COUNT, .slices = slices};
     const struct {
         Task task;
         double us[SHARD_HOOKS_COUNT];
     } rows[] = {
-        {{.kind = TASK_ALL_GATHER}, {0, 791.6, 339.5}},  // (314 + 9 x 27.8) x 1.403
-        {{.kind = TASK_ALL_GATHER, .phase = PHASE_BACKWARD}, {0, 507.9, 242.7}},
-        {{.kind = TASK_REDUCE_SCATTER, .phase = PHASE_BACKWARD}, {0, 565.7, 195.0}},
-        {{.kind = TASK_ALL_GATHER, .phase = PHASE_OPTIMIZER}, {0, 0, 0}},
-        {{.kind = TASK_ALL_GATHER, .unit = -1}, {0, 0, 0}},
-        {{.kind = TASK_COPY}, {0, 0, 0}},
+        {{.kind = TASK_ALL_GATHER}, {0, 791.6, 339.5, 451.8}},  // (314 + 9 x 27.8) x 1.403, (245 + 7 x 11) x 1.403
+        {{.kind = TASK_ALL_GATHER, .phase = PHASE_BACKWARD}, {0, 507.9, 242.7, 138.0}},
+        {{.kind = TASK_REDUCE_SCATTER, .phase = PHASE_REDUCE}, {0, 565.7, 195.0, 758.6}},
+        {{.kind = TASK_REDUCE_SCATTER, .phase = PHASE_REDUCE, .unit = UNIT_EXPERTS}, {0, 565.7, 195.0, 266.1}},
+        {{.kind = TASK_ALL_GATHER, .phase = PHASE_OPTIMIZER}, {0}},
+        {{.kind = TASK_ALL_GATHER, .unit = -1}, {0}},
+        {{.kind = TASK_COPY}, {0}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int hooks = 0; hooks < SHARD_HOOKS_COUNT; hooks++) {
