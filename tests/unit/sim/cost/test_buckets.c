@@ -87,8 +87,8 @@ Test(buckets, each_part_of_each_parameter_that_was_gathered_flat_is_a_copy) {
                          .phase = PHASE_OPTIMIZER,
                          .payload_bytes = 2 * layer_parameters};
     bench_begin(&bench, &flat);
-    for (int i = 1; i <= 3; i++) {
-        bench.slices[i].joined = true;
+    for (int i = 0; i < SLICES; i++) {
+        bench.slices[i].parameters = i < 1 || i > 3;
     }
     const double before_s = seconds(&bench, gather);
     flat.runtime.part_copy_s = 2e-3;
