@@ -12,6 +12,7 @@
 #include "autotune/predict/simulate.h"
 #include "sim/frameworks/pp_groups.h"
 #include "sim/memory/memory_breakdown.h"
+#include "sim/step/schedules/schedule.h"
 
 static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (autotune/accuracy/ACCURACY.md)
 
@@ -276,6 +277,23 @@ static TrainPlan with_few_micro_steps(const Target *target, const TrainPlan *pla
     return few;
 }
 
+// Where each micro-step has buffers of its own, those of the ones left out.
+static void add_left_out(const Predictor *predictor, const TrainPlan *plan, const TrainPlan *few,
+                         MemoryBreakdown *memory) {
+    const Target *target = predictor->request->target;
+    const int left_out = plan_round_steps(plan) - plan_round_steps(few);
+    if (target->buffers_each_message && left_out > 0) {
+        const ReceivedMessages received =
+            schedule_received(plan_is_folded(plan), mesh_stages(&plan->mesh), plan_chunks(plan), memory->stage);
+        const double bytes = (double)left_out * (received.inputs + received.gradients) *
+                             (double)target_message_bytes(target, &predictor->request->model, plan);
+        memory->communication += bytes;
+        memory->peak_bytes += bytes;
+        memory->allocator_bytes += bytes * (1 + target->runtime.allocator_slack);
+        memory->reserved_bytes += bytes * (1 + target->runtime.allocator_slack);
+    }
+}
+
 static Status memory_of_program(Predictor *predictor, const TrainPlan *plan, int stage, StepProgram *program,
                                 Arena *arena, MemoryBreakdown *memory, Error *error) {
     arena_reset(&predictor->scratch);
@@ -291,7 +309,9 @@ Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int 
                                MemoryBreakdown *memory, Error *error) {
     const TrainPlan few = with_few_micro_steps(predictor->request->target, plan);
     StepProgram program;
-    return memory_of_program(predictor, &few, stage, &program, arena, memory, error);
+    TRY(memory_of_program(predictor, &few, stage, &program, arena, memory, error));
+    add_left_out(predictor, plan, &few, memory);
+    return STATUS_OK;
 }
 
 // Of the stage that the estimate says needs most; the others are left out.
@@ -299,6 +319,7 @@ static Status memory_of_stage(Predictor *predictor, int stage, Arena *arena, Pre
     const TrainPlan few = with_few_micro_steps(predictor->request->target, &prediction->plan);
     StepProgram program;
     TRY(memory_of_program(predictor, &few, stage, &program, arena, &prediction->memory, error));
+    add_left_out(predictor, &prediction->plan, &few, &prediction->memory);
     prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program) * mesh_stages(&few.mesh);
     return STATUS_OK;
 }

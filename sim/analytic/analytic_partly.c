@@ -46,15 +46,16 @@ static double kept_share(Analytic *analytic, const TrainPlan *plan, const Pipeli
            pipeline_most_bytes(&analytic->orders, shape, stage, &whole);
 }
 
-// The larger bytes of this stage.
+// The larger bytes of this stage, which keeps this share; of alike ones it is the later (STAGES_ALIKE).
 static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, double kept, Estimate *estimate,
                         Error *error) {
+    const bool later = analytic->cost.target->buffers_each_message && stage + 1 < mesh_stages(&plan->mesh);
     const TrainPlan all = all_recomputed(plan), none = none_recomputed(plan);
     Estimate most, least;
     TRY(analytic_bytes_of_stage(analytic, &all, stage, &most, error));
     TRY(analytic_bytes_of_stage(analytic, &none, stage, &least, error));
     const double reserved = analytic_between(most.reserved_bytes, least.reserved_bytes, kept);
-    if (reserved > estimate->reserved_bytes) {
+    if (reserved > (later ? STAGES_ALIKE : 1) * estimate->reserved_bytes) {
         estimate->reserved_bytes = reserved;
         estimate->peak_bytes = analytic_between(most.peak_bytes, least.peak_bytes, kept);
         estimate->stage = stage;
@@ -62,15 +63,16 @@ static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, do
     return STATUS_OK;
 }
 
-// Of stages with the same layers the first one keeps most micro-steps; the last one has the logits.
+// Of stages with the same layers the first one keeps most micro-steps, but has fewest buffers of what it receives; the
+// last one has the logits.
 static Status add_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     PipelineShape shape;
     TRY(stage_shape(analytic->cost.target, plan, &shape, error));
     const StageSplit *split = stage_split(analytic, plan);
     estimate->reserved_bytes = 0;
     for (int stage = 0; stage < shape.stages; stage++) {
-        const bool candidate =
-            stage == 0 || stage == shape.stages - 1 || !stages_are_alike(split, &shape, stage, stage - 1);
+        const bool candidate = stage == 0 || stage == shape.stages - 1 || analytic->cost.target->buffers_each_message ||
+                               !stages_are_alike(split, &shape, stage, stage - 1);
         if (candidate && stage_all_layers(&shape, stage_chunk_layers(split, &shape, stage)) > 0) {
             const double kept = kept_share(analytic, plan, &shape, split, stage);
             TRY(add_stage(analytic, plan, stage, kept, estimate, error));

@@ -59,11 +59,29 @@ static void take_off_growing(Analytic *analytic, const PipelineShape *shape, con
     estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
 }
 
+// What arrives has slots for one micro-step more than are in flight, a gradient for two (lower_messages.c).
+static double buffered_bytes(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage) {
+    const ReceivedMessages received = schedule_received(shape->schedule->folded, shape->stages, shape->chunks, stage);
+    const double inputs = fmax(0, shape->micro_steps - analytic->in_flight - 1) * received.inputs;
+    const double gradients = fmax(0, shape->micro_steps - 2) * received.gradients;
+    return (inputs + gradients) * (double)target_message_bytes(analytic->cost.target, &analytic->model, plan);
+}
+
+static void add_buffers(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage,
+                        Estimate *estimate) {
+    if (analytic->cost.target->buffers_each_message) {
+        const double bytes = buffered_bytes(analytic, plan, shape, stage);
+        estimate->peak_bytes += bytes;
+        estimate->reserved_bytes += bytes * (1 + analytic->cost.target->runtime.allocator_slack);
+    }
+}
+
 Status stage_add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
                        int stage, Estimate *estimate, Error *error) {
     look_at(analytic, shape, split, stage);
     const Status status = analytic_add_bytes(analytic, alone, estimate, error);
     take_off_growing(analytic, shape, split, stage, estimate);
+    add_buffers(analytic, alone, shape, stage, estimate);
     look_away(analytic);
     return status;
 }
@@ -109,14 +127,17 @@ Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int st
     look_at(analytic, &shape, split, stage);
     const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
     take_off_growing(analytic, &shape, split, stage, estimate);
+    add_buffers(analytic, &alone, &shape, stage, estimate);
     look_away(analytic);
     return status;
 }
 
-static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
+// Another stage's, where it needs `least` of the estimate's.
+static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, double least, Estimate *estimate,
+                        Error *error) {
     Estimate other;
     TRY(analytic_bytes_of_stage(analytic, plan, stage, &other, error));
-    if (other.reserved_bytes > estimate->reserved_bytes) {
+    if (other.reserved_bytes > least * estimate->reserved_bytes) {
         estimate->peak_bytes = other.peak_bytes;
         estimate->reserved_bytes = other.reserved_bytes;
         estimate->stage = stage;
@@ -145,15 +166,26 @@ static bool first_may_need_most(Analytic *analytic, const TrainPlan *plan, const
     return carried + each * parameters / plan->mesh.size[AXIS_TP] > 0;
 }
 
+// A stage behind the fullest one keeps a micro-step less, but has a buffer more, and behind the first those of inputs.
+static Status add_later(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, Estimate *estimate,
+                        Error *error) {
+    const bool each = analytic->cost.target->buffers_each_message;
+    for (int stage = estimate->stage + 1; each && stage + 1 < shape->stages && estimate->stage == stage - 1; stage++) {
+        TRY(add_stage(analytic, plan, stage, STAGES_ALIKE, estimate, error));
+    }
+    return STATUS_OK;
+}
+
 Status stage_add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
                       Estimate *estimate, Error *error) {
+    TRY(add_later(analytic, plan, shape, estimate, error));
     if (first_may_need_most(analytic, plan, shape, split, estimate)) {
-        TRY(add_stage(analytic, plan, 0, estimate, error));
+        TRY(add_stage(analytic, plan, 0, 1, estimate, error));
     }
     if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, estimate)) {
         return STATUS_OK;
     }
-    return add_stage(analytic, plan, split->stage[STAGE_LAST], estimate, error);
+    return add_stage(analytic, plan, split->stage[STAGE_LAST], 1, estimate, error);
 }
 
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -22,10 +22,9 @@ static double gather_s(const Analytic *analytic, const TrainPlan *plan, double b
                : 0;
 }
 
-// From a stage to the next one: what leaves a layer (lower_messages.c).
+// From a stage to the next one.
 static StageMessage message_to_next(const Analytic *analytic, const TrainPlan *plan, int stage) {
     const Target *target = analytic->cost.target;
-    const bool split = target_tp_flavour(target, plan) == TP_SP || target_slices_messages(target, plan);
     const Dtype dtype = plan_activation_dtype(plan);
     const int64_t elements = (int64_t)plan_local_tokens(plan) * analytic->model.hidden;
     const StepProgram program = {.model = analytic->model, .plan = *plan, .target = target, .stage = stage};
@@ -35,7 +34,7 @@ static StageMessage message_to_next(const Analytic *analytic, const TrainPlan *p
                        .unit = -1,
                        .peer = (int16_t)(stage + 1),
                        .dtype = dtype,
-                       .payload_bytes = elements * dtype_bytes(dtype) / (split ? plan->mesh.size[AXIS_TP] : 1)};
+                       .payload_bytes = target_message_bytes(target, &analytic->model, plan)};
     const TaskCost cost = cost_task(&analytic->cost, &program, &task);
     const double links = analytic->slow.links;
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);  // no link's

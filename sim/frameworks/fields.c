@@ -170,6 +170,7 @@ static const TargetField fields[] = {
     NEWER(fp8_attention),
     NEWER(fp8_head),
     NEWER(slices_messages),
+    NEWER(buffers_each_message),
     NEWER(runtime.strided_rotary),
     NEWER(runtime.pads_rows),
     NEWER(runtime.joins_apart),

@@ -248,6 +248,12 @@ double target_overlap_bytes(const Target *target, const ModelSpec *model, const 
     return plan->tp_overlap ? (whole + part) * tokens * (double)model->hidden : 0;
 }
 
+int64_t target_message_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan) {
+    const bool split = target_tp_flavour(target, plan) == TP_SP || target_slices_messages(target, plan);
+    const int64_t elements = (int64_t)plan_local_tokens(plan) * model->hidden;
+    return elements * dtype_bytes(plan_activation_dtype(plan)) / (split ? plan->mesh.size[AXIS_TP] : 1);
+}
+
 bool target_has_whole_logits(const Target *target) {
     return target->tp_flavour == TP_HF || target->tp_apart;
 }

@@ -24,22 +24,22 @@ typedef struct Target {
     bool recompute_other_unit;  // can also checkpoint other than its own flavour: by another key, or call
     RecomputeCounts recompute_counts;
     SelectiveFlavour selective_flavour;
-    unsigned recompute_modules;  // RecomputeModules that recompute=selective can be told to recompute
-    bool recompute_whole;        // a checkpointed layer runs again to its end, also what its backward does not need
+    unsigned recompute_modules;    // RecomputeModules that recompute=selective can be told to recompute
+    bool recompute_whole;          // a checkpointed layer runs again to its end, also what its backward does not need
     bool experts_recompute_whole;  // one of experts does, and before any of its backward
-    bool zigzag;                 // cp sequence split: zigzag (balanced) or contiguous
-    bool cp_ring, cp_allgather;  // values of cp_rotate that are available
-    bool cp_half_gradients;      // with ring: dKV travels in the compute dtype, not in fp32
-    bool cp_scatters;            // with all-gather: one reduce-scatter returns dKV, else it travels the ring
-    bool cp_keeps_gathered;      // with all-gather: gathered keys and values are kept, backward gathers none
-    bool cp_gathers_first;       // with all-gather: no block starts before all keys and values are there
-    bool cp_compiled_waits;      // compiled, no kernel runs beside a transfer of cp
-    bool repeats_keys;           // keys and values have a copy for every query head before attention, and before cp
-    bool shares_keys;            // so do ranks of tp beyond the key-value heads, of what products made of all
-    int cp_block;                // with cp the sequence is a multiple of this many tokens a rank; 0 = any
-    Dtype reduce_dtype_bf16;     // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
-    bool reduces_fp32_only;      // reduce_dtype=bf16 is refused
-    bool reduces_often_bf16;     // published runs use bf16 as often as its default and seldom state it
+    bool zigzag;                   // cp sequence split: zigzag (balanced) or contiguous
+    bool cp_ring, cp_allgather;    // values of cp_rotate that are available
+    bool cp_half_gradients;        // with ring: dKV travels in the compute dtype, not in fp32
+    bool cp_scatters;              // with all-gather: one reduce-scatter returns dKV, else it travels the ring
+    bool cp_keeps_gathered;        // with all-gather: gathered keys and values are kept, backward gathers none
+    bool cp_gathers_first;         // with all-gather: no block starts before all keys and values are there
+    bool cp_compiled_waits;        // compiled, no kernel runs beside a transfer of cp
+    bool repeats_keys;             // keys and values have a copy for every query head before attention, and before cp
+    bool shares_keys;              // so do ranks of tp beyond the key-value heads, of what products made of all
+    int cp_block;                  // with cp the sequence is a multiple of this many tokens a rank; 0 = any
+    Dtype reduce_dtype_bf16;       // gradient reduction dtype when precision is bf16; if bf16, fp16 reduces in fp16
+    bool reduces_fp32_only;        // reduce_dtype=bf16 is refused
+    bool reduces_often_bf16;       // published runs use bf16 as often as its default and seldom state it
     bool fused_projections, fused_qkv;  // one GEMM for q,k,v and one for gate,up; for q,k,v regardless of those
     bool deferred_reduce, late_reduce;  // gradients are reduced on the last micro-step only; stage 1: behind backward
     bool gradient_buffer;               // whole gradients have their own memory from the start, accumulated or not
@@ -53,10 +53,10 @@ typedef struct Target {
     bool root_unit;                       // embedding, final norm and head are one unit, gathered for the whole forward
     bool adapters_cast, adapters_drop, halves_drop;  // to fp32; lora_dropout, hidden_dropout
     DropoutUse attention_dropout;
-    bool fills_masked;       // eager attention masks its scores by masked_fill
-    bool frozen_held;        // stage 3: what goes into a recomputed layer without trained weights of its own, and its
-                             // gradient, live until backward ends
-    bool root_kept;          // and kept until its gradient is copied out, not gathered again for backward
+    bool fills_masked;         // eager attention masks its scores by masked_fill
+    bool frozen_held;          // stage 3: what goes into a recomputed layer without trained weights of its own, and its
+                               // gradient, live until backward ends
+    bool root_kept;            // and kept until its gradient is copied out, not gathered again for backward
     bool tp_reduce_overlaps;   // the tp reduction of an input gradient overlaps the weight gradient's GEMM
     bool sp_switch, tp_apart;  // TP_SP: a switch changes it to TP_AR; to TP_HF, whose whole logits it has with it too
     bool tp_copies;            // TP_SP: a copy reorders what was gathered or will be scattered along the sequence
@@ -81,7 +81,7 @@ typedef struct Target {
     double replayed_slack;  // the runtime's slack as it ships, which a replay of the allocator stands in for
     ExpertFlavour expert_flavour;
     bool biases_by_expert;  // beside EXPERTS_PERMUTE_KERNELS: both biases of experts are operations for each of them
-    bool experts_at_once;  // EXPERTS_PERMUTE_KERNELS: one launch has a product of all experts, not one for each
+    bool experts_at_once;   // EXPERTS_PERMUTE_KERNELS: one launch has a product of all experts, not one for each
     bool routes_eagerly, sums_by_product;  // experts' way is not compiled; WEIGHTED_FP32: an fp32 product sums results
     bool reference_attention, fp8_attention, fp8_head;  // FlexAttention uncompiled: fp32; cuDNN's and the head's in fp8
     bool experts_apart;  // with ep, wrapped by themselves: backward gathers a layer's as it comes to it, not before
@@ -98,6 +98,7 @@ typedef struct Target {
     GroupRule group_rule;
     unsigned pp_schedules;              // schedules that its pipelines have: PP_BIT(value)
     bool messages_in_turn, p2p_switch;  // a stage of one chunk waits for what it sends; of several by a switch
+    bool buffers_each_message;  // what a stage receives of each micro-step of a round has a buffer of its own, for good
     bool slices_messages;    // what tp ranks hold whole each sends a slice of to another stage, whose ranks gather them
     bool pp_keeps_gathered;  // with stages: gathers parameters once, whatever reshard says, and reduces gradients last
     LayerRule layer_rule;    // its default split of layers over stages
@@ -233,6 +234,9 @@ bool target_has_whole_logits(const Target *target);  // on each rank of tp, in a
 static inline bool target_slices_messages(const Target *target, const TrainPlan *plan) {
     return target->slices_messages && plan->mesh.size[AXIS_TP] > 1 && target_tp_flavour(target, plan) == TP_AR;
 }
+
+// From a stage to another: what leaves a layer (lower_messages.c).
+int64_t target_message_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan);
 
 // Its own: all-to-all where the row sets none, as in most recipes.
 static inline Dispatch target_dispatch(const Target *target, const TrainPlan *plan) {

@@ -15,6 +15,29 @@ static void choose_slots(Lowering *lowering, const MicroLoops *loops) {
     lowering->tensors[gradient_stream(lowering)].micro_steps = back < all ? back : all;
 }
 
+static bool comes_from_afar(const Lowering *lowering, int peer) {  // from a stage, and not its own other chunk
+    return peer >= 0 && peer != lowering->choice->stage;
+}
+
+// Buffers of what arrives beyond the slots that take turns.
+static void keep_buffers(Lowering *lowering) {
+    const int64_t all = plan_round_steps(lowering->plan);
+    const int32_t x = residual_stream(lowering), gradients = gradient_stream(lowering);
+    int64_t bytes = 0;
+    for (int32_t c = 0; c < lowering->held->chunk_count && lowering->target->buffers_each_message; c++) {
+        const StageChunk *chunk = &lowering->held->chunks[c];
+        const int64_t each = stream_at(lowering, x, chunk->first).bytes;
+        bytes += comes_from_afar(lowering, chunk->before) ? (all - lowering->tensors[x].micro_steps) * each : 0;
+        bytes += comes_from_afar(lowering, chunk->after) ? (all - lowering->tensors[gradients].micro_steps) * each : 0;
+    }
+    if (bytes > 0) {
+        const Dtype dtype = lowering->tensors[x].dtype;
+        const int32_t kept =
+            lowering_tensor(lowering, "receive buffers", ROLE_COMMUNICATION, dtype, bytes / dtype_bytes(dtype));
+        lowering->tensors[kept].persistent = lowering->tensors[kept].untouched = true;
+    }
+}
+
 static bool in_slices(const Lowering *lowering) {
     return target_slices_messages(lowering->target, lowering->plan);
 }
@@ -39,7 +62,7 @@ static void add_message(Lowering *lowering, Stretch *stretch, TaskKind kind, int
     const bool sends = kind == TASK_SEND;
     const bool in_turn =
         lowering->target->messages_in_turn && (lowering->held->chunk_count == 1 || lowering->plan->p2p_waits);
-    if (peer < 0 || peer == lowering->choice->stage) {  // none, or its own next chunk
+    if (!comes_from_afar(lowering, peer)) {
         return;
     }
     const OpRef data = in_slices(lowering) ? slice_of_rank(lowering, whole) : whole;
@@ -82,6 +105,7 @@ ChunkMessages *lower_messages(Lowering *lowering, const MicroLoops *loops) {
     }
     if (lowering_has_stages(lowering) && !lowering->choice->alone) {
         choose_slots(lowering, loops);
+        keep_buffers(lowering);
     }
     return messages;
 }

@@ -19,8 +19,10 @@ static const TargetVersion torchtitan_0_2 = {
         SET(splits, PP_BIT(SPLIT_EVEN) | PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_CHUNKS)),
         SET(pp_keeps_gathered, true),  // reshard_after_forward "default" is off with pp; REDUCE_GRAD after the last
                                        // backward (torch.distributed.pipelining.stage)
-        SET(pp_rounds, true),     // each of its gradient_accumulation_steps is a pp_schedule.step (train.py), which
-                                  // reduces and reshards at its end (_post_backward of the same)
+        SET(pp_rounds, true),  // each of its gradient_accumulation_steps is a pp_schedule.step (train.py), which
+                               // reduces and reshards at its end (_post_backward of the same)
+        // stage.py of the same: _prepare_forward_infra and _prepare_backward_infra, once for all micro-batches
+        SET(buffers_each_message, true),
         SET(cp_allgather, true),  // 0.2.2 reads context_parallel_rotate_method in validation only
                                   // (tests/frameworks)
         // A traced functional collective is followed by its wait_tensor (_functional_collectives.py,

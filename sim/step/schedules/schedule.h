@@ -62,3 +62,14 @@ const Schedule *schedule_find(const char *name);
 
 // The plan's, if it has stages; NULL = an order in a file that was not read.
 const Schedule *schedule_of(const TrainPlan *plan);
+
+// What a stage receives of each micro-step from others. Folded, the last chunk is on the first stage, and the last
+// stage hands what its first chunk computes to its second.
+typedef struct ReceivedMessages {
+    int32_t inputs, gradients;
+} ReceivedMessages;
+
+static inline ReceivedMessages schedule_received(bool folded, int32_t stages, int32_t chunks, int32_t stage) {
+    const int32_t first = stage == 0, last = stage + 1 == stages, both = chunks - first - last;
+    return folded ? (ReceivedMessages){both, both} : (ReceivedMessages){chunks - first, chunks - last};
+}

@@ -233,3 +233,18 @@ Test(schedules, the_steady_state_is_one_loop_however_many_micro_steps_there_are)
         arena_free(&arena);
     }
 }
+
+// Of four stages with two chunks: all inputs but the model's, all gradients but the loss's; folded, neither what the
+// last stage hands itself.
+Test(schedules, a_stage_receives_for_each_chunk_what_another_stage_sends) {
+    static const struct {
+        bool folded;
+        int32_t stage, inputs, gradients;
+    } rows[] = {{false, 0, 1, 2}, {false, 1, 2, 2}, {false, 3, 2, 1},
+                {true, 0, 1, 1},  {true, 1, 2, 2},  {true, 3, 1, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const ReceivedMessages received = schedule_received(rows[i].folded, 4, 2, rows[i].stage);
+        cr_expect_eq(received.inputs, rows[i].inputs, "row %zu", i);
+        cr_expect_eq(received.gradients, rows[i].gradients, "row %zu", i);
+    }
+}
