@@ -281,6 +281,14 @@ static bool messages_hold(const Analytic *analytic, const TrainPlan *plan) {
     return analytic->cost.target->messages_in_turn && plan_chunks(plan) == 1 && !plan->p2p_waits;
 }
 
+// Where the host issues the next pass while a message is on its way, the device waits for the later of the two.
+static double shown_message_s(const Analytic *analytic, const StageTimes *fullest, double forward_share,
+                              double message_s) {
+    const TargetRuntime *runtime = &analytic->cost.target->runtime;
+    const bool beside = runtime->messages_stop_host && runtime->messages_announced;
+    return beside ? fmax(0, message_s - fullest->host_s * fmin(forward_share, 1 - forward_share)) : message_s;
+}
+
 // What bounds others, of any schedule and with more layers on a stage: of a host that goes on at messages.
 static Status note_pace(Analytic *analytic, const TrainPlan *plan, const StageSplit *split, const StageTimes *fullest,
                         double head_s, Error *error) {
@@ -304,6 +312,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const StageMessage message = stage_mean_message(analytic, plan);
     const double slower_s = slowed_s(shape, plan, &message);
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);
+    const double message_s =
+        sleep_s > 0 ? message.seconds : shown_message_s(analytic, &fullest, stage_forward_share(plan), message.seconds);
     const ChunkHost host = chunk_host(analytic, plan, &fullest);
     const double issue_s = stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &host);
     stage_time_parts(split, each_s, dense_s, head_s, slower_s);
@@ -314,8 +324,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                                  .last_share = fullest.last_s / fullest.pace_s,
                                  .first_s = stage_is_once(&fullest.step) ? split->first_s : NULL,
                                  .last_s = stage_is_once(&fullest.step) ? split->last_s : NULL,
-                                 .message_s = plan->p2p_waits ? 0 : message.seconds,
-                                 .held_s = messages_hold(analytic, plan) ? message.seconds : 0,
+                                 .message_s = plan->p2p_waits ? 0 : message_s,
+                                 .held_s = messages_hold(analytic, plan) ? message_s : 0,
                                  .sleep_s = sleep_s};
     stage_time_once(analytic, split, &fullest.step.once, each_s, parts.forward_share);
     TRY(note_pace(analytic, plan, split, &fullest, head_s, error));

@@ -457,7 +457,7 @@ static double share_of_layers(const Task *task) {
 double task_issue_s(const CostModel *model, const StepProgram *program, const Task *task) {
     // Before a message can come its receiver has slept; a sender sleeps while it goes.
     const double sleep_s = task->kind == TASK_RECEIVE ? message_sleep_s(model, &program->plan.mesh) : 0;
-    const double host_s = task_host_s(model->target, &program->plan, task) + rank_host_s(model, program, task) +
+    const double host_s = task_host_s(model->target, &program->plan, task) + check_host_s(model, program, task) +
                           update_host_s(model, program, task) + shard_host_s(model, program, task) + sleep_s;
     return host_s * share_of_layers(task);
 }

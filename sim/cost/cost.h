@@ -106,7 +106,7 @@ void cost_streams_from(Accelerator *accelerator, double held_bytes);
 double message_sleep_s(const CostModel *model, const Mesh *mesh);
 
 // Host time of a collective that ranks check beforehand, in addition to its own operations (TargetRuntime, checked.c).
-double rank_host_s(const CostModel *model, const StepProgram *program, const Task *task);
+double check_host_s(const CostModel *model, const StepProgram *program, const Task *task);
 
 // And for the tensors that an update is of.
 double update_host_s(const CostModel *model, const StepProgram *program, const Task *task);

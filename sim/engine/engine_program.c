@@ -83,6 +83,13 @@ static Status compile_sites(const StepProgram *program, const int32_t *first_slo
     return STATUS_OK;
 }
 
+static HostStop host_stop(const StepProgram *program, const Task *task, const TaskCost *cost) {
+    const bool stops = task_is_message(task) && target_stops_host(program->target, &program->plan);
+    return cost->host_stop != HOST_GOES_ON || !stops     ? cost->host_stop
+           : program->target->runtime.messages_announced ? HOST_WAITS_FOR_START
+                                                         : HOST_WAITS_FOR_END;
+}
+
 static Status compile_tasks(const StepProgram *program, const EngineCosts *costs, EngineProgram *compiled,
                             Error *error) {
     for (int32_t i = 0; i < program->task_count; i++) {
@@ -107,8 +114,7 @@ static Status compile_tasks(const StepProgram *program, const EngineCosts *costs
                                    : task->kind == TASK_SEND    ? ENGINE_SEND
                                    : task->kind == TASK_RECEIVE ? ENGINE_RECEIVE
                                                                 : ENGINE_ALONE;
-        const bool stops = task_is_message(task) && target_stops_host(program->target, &program->plan);
-        compiled->tasks[i].host_stop = stops ? HOST_WAITS_FOR_END : cost->host_stop;
+        compiled->tasks[i].host_stop = host_stop(program, task, cost);
         compiled->stopping |= compiled->tasks[i].host_stop != HOST_GOES_ON ? 1u << task->lane : 0;
         compiled->tasks[i].demand = (uint16_t)(occupies ? demand_index(compiled, task, cost) : 0);
     }

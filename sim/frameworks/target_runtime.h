@@ -49,10 +49,12 @@ typedef struct TargetRuntime {
     bool routes_in_fp32;  // moe-router-dtype: where all ranks' tokens are gathered their results are summed in it
     // Neither moe-router-fusion nor rope-fusion; the order of tokens is a kernel
     bool router_rope_apart;
-    double collective_check_s_per_rank;  // of hosts, for each rank of its group, where ranks check a collective first
+    // Host time of a collective that ranks check beforehand, and of each message of the check inside a node and between
+    double check_s, check_message_s, check_message_between_s;
     bool checks_collectives;  // always (TORCH_DISTRIBUTED_DEBUG=DETAIL, sim/cost/checked.c); else where stages of a
                               // pipeline are on nodes of their own
     bool messages_stop_host;  // until a message between stages, of stages with one chunk, has ended, nothing is issued
+    bool messages_announced;  // or until it is known of and what is sent is there: its data may still be on the way
     double message_sleep_s;   // both hosts sleep at each message from when they are there, where the job is on so many
     int stalls_from_nodes, stalls_from_tp_nodes;  // nodes, or a tp group
     bool launches_wait;   // nothing is issued until the kernel before has ended (CUDA_LAUNCH_BLOCKING=1)

@@ -14,7 +14,8 @@ static const TargetVersion nanotron_0_4 = {
     .settings = SETTINGS(
         SET(axes, AXES_DP | AXES_TP | AXES_PP), SET(pp_schedules, PP_BIT(PP_1F1B) | PP_BIT(PP_GPIPE)),
         SET(messages_in_turn, true),  // PipelineEngine waits for each message
-        SET(layer_rule, LAYERS_BY_COST),
+        // _send_meta copies from pageable memory and reads it back, _recv_meta reads it (pipeline_parallel/p2p.py)
+        SET(runtime.messages_stop_host, true), SET(runtime.messages_announced, true), SET(layer_rule, LAYERS_BY_COST),
         SET(ties_stages, true),  // sync_tied_weights_gradients (parallel/tied_parameters.py)
         SET(fused_projections, true), SET(deferred_reduce, true),
         SET_TEXT(grad_sync_note, "gradients are reduced with the last micro-batch"),
@@ -69,12 +70,12 @@ static const TargetVersion nanotron_2024_12 = {
     .settings = SETTINGS(
         SET(runtime.message_sleep_s, 0.28),  // 0.25 below 64 nodes, 0.31 there
         SET(runtime.stalls_from_nodes, 64), SET(runtime.stalls_from_tp_nodes, 4),
-        // A layer, forward and backward, takes no less than 10, 14, 23, 48 and 115 ms at tp 2 to 32 whatever model and
-        // micro-batch, where pp > 1 and nodes > 1; else 4.4 ms at tp up to 8. That is 0.24 ms a rank for each of its
-        // ten collectives beyond the 4.4 ms: they are checked (sim/cost/checked.c). run_multinode.sh of the examples
-        // exports TORCH_DISTRIBUTED_DEBUG=DETAIL (77f54c10, 2025-03-10); in the sweep's own script at 67c5ebb6 that
-        // does not stand, and in slurm_launcher.py of a release it is commented out.
-        SET(runtime.collective_check_s_per_rank, 0.24e-3)),
+        // A layer, forward and backward, takes no less than 10, 15, 24, 51 and 127 ms at tp 2 to 32 whatever model and
+        // micro-batch, where pp > 1 and nodes > 1: its ten collectives are checked, by messages one after another
+        // (sim/cost/checked.c), which these three are of. run_multinode.sh of the examples exports
+        // TORCH_DISTRIBUTED_DEBUG=DETAIL (77f54c10, 2025-03-10); in the sweep's own script at 67c5ebb6 that does not
+        // stand, and in slurm_launcher.py of a release it is commented out.
+        SET(runtime.check_s, 0.1e-3), SET(runtime.check_message_s, 55e-6), SET(runtime.check_message_between_s, 70e-6)),
 };
 
 // The stage of the head by build_model's rule (models/base.py, sim/step/splits/cost.c): the one that layers have not

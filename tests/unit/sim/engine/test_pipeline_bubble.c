@@ -167,6 +167,8 @@ typedef struct UnitCosts {
     double inputs, weights;  // of forward's; what is not split takes both at once
     double host;             // seconds for each of the device's
     bool stops;              // messages stop the host
+    bool announced;          // until they are known of
+    double message;          // seconds
 } UnitCosts;
 
 // Gradients of weights are one of their products'.
@@ -188,6 +190,7 @@ static void case_begin_order(Case *pipeline, const Row *row, const UnitCosts *un
     Target *runner = ARENA_NEW(&pipeline->arena, Target);
     *runner = *target;
     runner->runtime.messages_stop_host = unit->stops;
+    runner->runtime.messages_announced = unit->announced;
     model.layers = row->stages * row->chunks;
     TrainPlan plan = {.mesh = {SIZES(1, 1, 1, 1)},
                       .seq = 64,
@@ -208,9 +211,10 @@ static void case_begin_order(Case *pipeline, const Row *row, const UnitCosts *un
         TaskCost *tasks = ARENA_ARRAY(&pipeline->arena, TaskCost, program->task_count);
         for (int32_t i = 0; i < program->task_count; i++) {
             const Task *task = &program->tasks[i];
-            tasks[i].seconds =
-                task->lane == LANE_TP ? 1e-9 * TP_NS : task_seconds(task, unit, schedule->splits) / row->chunks;
-            tasks[i].host_s = unit->host * tasks[i].seconds;
+            tasks[i].seconds = task->lane == LANE_TP   ? 1e-9 * TP_NS
+                               : task_is_message(task) ? unit->message
+                                                       : task_seconds(task, unit, schedule->splits) / row->chunks;
+            tasks[i].host_s = task_is_message(task) ? 0 : unit->host * tasks[i].seconds;
         }
         pipeline->costs[stage] = (EngineCosts){.tasks = tasks};
     }
@@ -220,7 +224,7 @@ static void case_begin(Case *pipeline, const Row *row, const UnitCosts *unit, in
     case_begin_order(pipeline, row, unit, tp, NULL);
 }
 
-static const UnitCosts even = {1, 1, 0, false}, uneven = {1.2, 0.8, 0, false};
+static const UnitCosts even = {1, 1, 0, false, false, 0}, uneven = {1.2, 0.8, 0, false, false, 0};
 
 Test(pipeline_bubble, a_step_takes_as_long_as_its_schedule_says) {
     for (int i = 0; i < ROWS; i++) {
@@ -305,7 +309,7 @@ static double run_hosted(const Row *row, const UnitCosts *unit) {
 // stage; on the last one it ends 2 later, and on each of the three before it 2 after that.
 Test(pipeline_bubble, a_host_issues_ahead_while_its_stage_waits) {
     static const Row row = {PP_1F1B, 4, 8, 1, 0, 0, 0};
-    cr_expect_float_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, false}), 48 + 4 * 2, 1e-6);
+    cr_expect_float_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, .stops = false}), 48 + 4 * 2, 1e-6);
 }
 
 // Nothing runs ahead: host and device alternate, 3 and 6 s, so the step is three times that of the schedule's units,
@@ -313,13 +317,23 @@ Test(pipeline_bubble, a_host_issues_ahead_while_its_stage_waits) {
 // the way of the first micro-step and of the last; between them the other stages are slower.
 Test(pipeline_bubble, a_host_that_messages_stop_issues_nothing_while_its_stage_waits) {
     static const Row row = {PP_1F1B, 4, 8, 1, 0, 0, 0};
-    cr_expect_float_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, true}), 3 * 33 - 2, 1e-6);
+    cr_expect_float_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, .stops = true}), 3 * 33 - 2, 1e-6);
+}
+
+// Messages of 0.5 s: the host issues the next pass, of 2 and 4 s, while one is on its way.
+Test(pipeline_bubble, a_host_that_knows_of_a_message_issues_beside_it) {
+    static const Row row = {PP_1F1B, 4, 8, 1, 0, 0, 0};
+    const double waits_s = run_hosted(&row, &(UnitCosts){1, 1, 2, .stops = true, .message = 0.5});
+    const double knows_s = run_hosted(&row, &(UnitCosts){1, 1, 2, .stops = true, .announced = true, .message = 0.5});
+    cr_expect_lt(knows_s, waits_s - 1, "%g s, %g", knows_s, waits_s);
+    cr_expect_geq(knows_s, run_hosted(&row, &(UnitCosts){1, 1, 2, .stops = true}));
 }
 
 // Stages with several chunks receive messages while computing.
 Test(pipeline_bubble, messages_of_several_chunks_stop_no_host) {
     static const Row row = {PP_INTERLEAVED, 4, 8, 2, 0, 0, 0};
-    cr_expect_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, true}), run_hosted(&row, &(UnitCosts){1, 1, 2, false}));
+    cr_expect_eq(run_hosted(&row, &(UnitCosts){1, 1, 2, .stops = true}),
+                 run_hosted(&row, &(UnitCosts){1, 1, 2, .stops = false}));
 }
 
 static double run_split(const SplitRow *row, const UnitCosts *unit) {
