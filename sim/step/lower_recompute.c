@@ -188,21 +188,23 @@ static void note_writes(Rematerialiser *maker, const Op *op) {
     }
 }
 
-// A checkpointed layer without early stop, including per-op checkpointing.
 // Megatron-core's CheckpointFunction runs what it keeps the input of again before autograd enters it: a layer, or its
 // experts alone.
 static bool repeats_first(const Lowering *lowering, Recompute mode) {
-    const bool module = mode == RECOMPUTE_SELECTIVE &&
-                        (target_recompute_modules(lowering->target, lowering->plan) & RECOMPUTE_EXPERTS);
+    const bool module =
+        mode == RECOMPUTE_SELECTIVE && (target_recompute_modules(lowering->target, lowering->plan) & RECOMPUTE_EXPERTS);
     return lowering->target->experts_recompute_whole && lowering->model->experts.count > 0 &&
            (mode == RECOMPUTE_FULL || module);
 }
 
-static bool repeats_whole(const Lowering *lowering, Recompute mode) {
+// A checkpointed layer without early stop, including per-op checkpointing. A dense one beside experts stops as it does
+// in a dense model.
+static bool repeats_whole(const Rematerialiser *maker, const char *tensor) {
+    const Lowering *lowering = maker->lowering;
     const Target *target = lowering->target;
     const bool whole = target->recompute_whole || (target->stages_recompute_whole && lowering_has_stages(lowering)) ||
-                       repeats_first(lowering, mode);
-    return whole && (mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
+                       (repeats_first(lowering, maker->mode) && !mixed_is_dense_name(tensor));
+    return whole && (maker->mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
 }
 
 // Tiled code saves its input after its work, so a recomputed layer stops there, not before.
@@ -216,9 +218,8 @@ static void need_tiles(Rematerialiser *maker) {
 }
 
 static void make_present(Rematerialiser *maker, int32_t tensor) {
-    const bool whole = repeats_whole(maker->lowering, maker->mode);
     for (size_t t = 0; t < maker->lowering->tensor_count; t++) {
-        maker->needed[t] = whole && missing(maker, (int32_t)t);
+        maker->needed[t] = missing(maker, (int32_t)t) && repeats_whole(maker, maker->lowering->tensors[t].name);
     }
     maker->needed[tensor] = true;
     need_tiles(maker);
@@ -235,9 +236,13 @@ static void make_present(Rematerialiser *maker, int32_t tensor) {
 
 static void repeat_first(Rematerialiser *maker) {
     const Lowering *lowering = maker->lowering;
-    for (size_t t = 0; t < lowering->tensor_count && repeats_first(lowering, maker->mode); t++) {
-        if (missing(maker, (int32_t)t) &&
-            (maker->mode == RECOMPUTE_FULL || listed(expert_drops, lowering->tensors[t].name))) {
+    if (!repeats_first(lowering, maker->mode)) {
+        return;
+    }
+    for (size_t t = 0; t < lowering->tensor_count; t++) {
+        const char *name = lowering->tensors[t].name;
+        const bool first = maker->mode == RECOMPUTE_FULL ? !mixed_is_dense_name(name) : listed(expert_drops, name);
+        if (missing(maker, (int32_t)t) && first) {
             make_present(maker, (int32_t)t);
         }
     }
