@@ -41,7 +41,6 @@ double cost_update_bytes(const Target *target, const StepProgram *program, const
     const double whole = target->runtime.whole_bytes_per_parameter;
     const int others = whole > 0 ? program->units[task->unit].shards - 1 : 0;
     return moved + whole * others * operand_elements(program, task, AT_ADAMW_MASTER) +
-           buckets_copied_bytes(target, program, task) +
            (copies ? (double)task_operand(program, task, AT_ADAMW_WORKING)->ref.bytes : 0);
 }
 
@@ -83,7 +82,7 @@ static double stream_bytes(const Target *target, const StepProgram *program, con
         return logits * traffic_loss_bytes_per_logit(target, &program->plan, task) * loss_gradient_share;
     case TASK_ADAMW:
     case TASK_UPDATE:
-        return cost_update_bytes(target, program, task);
+        return cost_update_bytes(target, program, task) + buckets_copied_bytes(target, program, task);
     case TASK_EMBED_BACKWARD:
         return embed_backward_bytes(target, program, task);
     case TASK_COPY:  // those of the loss are in its bytes per logit
