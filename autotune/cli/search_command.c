@@ -114,7 +114,7 @@ Status cli_find_formats(Cli *cli, TuneResult *result, Error *error) {
 
 Status cli_say_better_batch(Cli *cli, const TuneResult *result, const SearchKnown *known, Error *error) {
     BatchAlternative better = {0};
-    if (cli_format(cli) == FORMAT_TABLE) {
+    if (cli_format(cli) == FORMAT_TABLE && result->cure_count == 0) {
         TRY(alternative_batch(result, known, &cli->arena, &better, error));
     }
     if (better.global_batch == 0) {
