@@ -458,14 +458,14 @@ Test(cli_pipelines, the_stages_of_a_run_and_of_what_the_store_kept_of_it_are_the
 }
 
 Test(cli_pipelines, an_explanation_says_by_how_many_fewer_tokens_the_other_kind_loses) {
-    json_t *root = CLI_JSON(0, "explain", "--world", "4", "--model", "7b", "--target", "torchtitan", "--effort",
+    json_t *root = CLI_JSON(0, "explain", "--world", "8", "--model", "7b", "--target", "torchtitan", "--effort",
                             "estimate", "--format", "json");
     const double lead = cli_number(json_object_get(root, "stages"), "lead");
     const bool used = json_is_true(json_object_get(json_object_get(root, "stages"), "used"));
     char sentence[128];
     snprintf(sentence, sizeof sentence, "the best %s stages: %.1f %% %s tokens per second\n", used ? "without" : "with",
              100 * fabs(1 - 1 / (1 + lead)), lead >= 0 ? "fewer" : "more");
-    ProgramRun run = CLI("explain", "--world", "4", "--model", "7b", "--target", "torchtitan", "--effort", "estimate");
+    ProgramRun run = CLI("explain", "--world", "8", "--model", "7b", "--target", "torchtitan", "--effort", "estimate");
     cr_expect(strstr(run.out, sentence), "%s is not in %s", sentence, run.out);
     cr_expect_gt(lead, 0, "a case in which the sentence says fewer");
     program_run_free(&run);
