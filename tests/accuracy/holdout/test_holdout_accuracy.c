@@ -311,13 +311,14 @@ Test(fresh_runs, jupiter_stays_near_its_second_score_and_rows_added_since) {
     cr_expect_eq(of.scored, 127);
     cr_expect_eq(of.ranking.unknown_ids, 0);
     cr_expect_eq(of.ranking.groups, 6);
-    check_errors(&of, 0.175, 0.285);
+    check_errors(&of, 0.14, 0.2);
     check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.07, "memory %.3f", of.memory.median_abs);
+    // As without the label of four runs whose memory alone says fp32 (RESULTS.md)
+    cr_expect_leq(of.memory.median_abs, 0.09, "memory %.3f", of.memory.median_abs);
     cr_expect_leq(of.ranking.median_regret, 1.005, "%.3f", of.ranking.median_regret);
     cr_expect_geq(of.oom.called_feasible, 127, "%d", of.oom.called_feasible);
     cr_expect_eq(of.oom.n, 15);
-    cr_expect_geq(of.oom.called_infeasible, 9, "%d", of.oom.called_infeasible);
+    cr_expect_geq(of.oom.called_infeasible, 8, "%d", of.oom.called_infeasible);
 }
 
 // 88 of 120 rows of 15 more sources: 8.2 and 26.4 % when first predicted, where one MFU errs by 31.9 and 49.2. 93 with
