@@ -76,12 +76,27 @@ static void add_buffers(const Analytic *analytic, const TrainPlan *plan, const P
     }
 }
 
+// What the longest chunk keeps with ep_overlap beside the next one's forward.
+static void add_kept(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                     const StageSplit *split, int stage, Estimate *estimate) {
+    const Target *target = analytic->cost.target;
+    const int32_t *layers = stage_chunk_layers(split, shape, stage);
+    int32_t most = 0;
+    for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
+        most = layers[chunk] > most ? layers[chunk] : most;
+    }
+    const double bytes = target_kept_bytes(target, &analytic->model, plan, most);
+    estimate->peak_bytes += bytes;
+    estimate->reserved_bytes += bytes * (1 + target->runtime.allocator_slack + target->runtime.stage_slack);
+}
+
 Status stage_add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
                        int stage, Estimate *estimate, Error *error) {
     look_at(analytic, shape, split, stage);
     const Status status = analytic_add_bytes(analytic, alone, estimate, error);
     take_off_growing(analytic, shape, split, stage, estimate);
     add_buffers(analytic, alone, shape, stage, estimate);
+    add_kept(analytic, alone, shape, split, stage, estimate);
     look_away(analytic);
     return status;
 }
@@ -128,6 +143,7 @@ Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int st
     const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
     take_off_growing(analytic, &shape, split, stage, estimate);
     add_buffers(analytic, &alone, &shape, stage, estimate);
+    add_kept(analytic, &alone, &shape, split, stage, estimate);
     look_away(analytic);
     return status;
 }

@@ -119,6 +119,7 @@ static const TargetField fields[] = {
     NEWER(cp_compiled_waits),
     NEWER(repeats_keys),
     NEWER(shares_keys),
+    NEWER(ep_overlap_keeps),
     NEWER(own_graphs),
     NEWER(finetunes),
     NEWER(upcasts_frozen),

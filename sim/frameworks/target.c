@@ -254,6 +254,19 @@ int64_t target_message_bytes(const Target *target, const ModelSpec *model, const
     return elements * dtype_bytes(plan_activation_dtype(plan)) / (split ? plan->mesh.size[AXIS_TP] : 1);
 }
 
+// Inputs of the nodes of a layer's schedule and their gradients stay until the chunk has ended. Attention and router
+// keep both; what is dispatched, computed by experts and combined is freed in forward, its gradient is not. DeepEP
+// dispatches whole tokens and keeps them (sim/SOURCES.md E6).
+double target_kept_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan, int layers) {
+    enum { TOKENS = 4, DISPATCHED = 3, DEEPEP_TOKENS = TOKENS + 2, DEEPEP_DISPATCHED = DISPATCHED - 1 };
+    if (!target->ep_overlap_keeps || !plan->ep_overlap || plan->grad_accum == 1) {
+        return 0;
+    }
+    const bool deep = plan->dispatch == DISPATCH_DEEPEP;
+    const int each = (deep ? DEEPEP_TOKENS : TOKENS) + (deep ? DEEPEP_DISPATCHED : DISPATCHED) * model->experts.active;
+    return (double)target_message_bytes(target, model, plan) * layers * each;
+}
+
 bool target_has_whole_logits(const Target *target) {
     return target->tp_flavour == TP_HF || target->tp_apart;
 }

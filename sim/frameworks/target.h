@@ -135,6 +135,7 @@ typedef struct Target {
     Dispatch own_dispatch;              // TARGET: all-to-all
     unsigned dispatchers;       // of tokens to experts available by a switch, besides its own: DISPATCH_BIT(value)
     double ep_overlap_exposed;  // share of exchanges left exposed by ep_overlap; 0 = the target has none
+    bool ep_overlap_keeps;      // with it a chunk of layers keeps gradients of its activations until the next forward
     double tp_overlap_exposed;  // share of tp collectives left exposed by tp_overlap; 0 = the target has none
     double tp_overlap_bytes, tp_overlap_fp8_bytes, tp_overlap_part_bytes;  // of target_overlap_bytes
     double bf16_optimizer_bytes_per_parameter;  // traffic with bf16 masters; 0 = the target has none
@@ -264,6 +265,8 @@ bool target_reduces_late(const Target *target, const TrainPlan *plan);  // after
 double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // elements; 0
 double target_reduce_buffers(const Target *target, const ModelSpec *model, const TrainPlan *plan);  // of all of them
 double target_overlap_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // of tp_overlap
+// That a chunk of so many layers keeps beside the next one's forward, with ep_overlap.
+double target_kept_bytes(const Target *target, const ModelSpec *model, const TrainPlan *plan, int layers);
 // Vocabulary entries as it trains them: padded so that tp divides them; of uneven splits tp times the fullest rank's.
 int target_vocab(const Target *target, const ModelSpec *model, int tp);
 const char *target_vocab_note(const Target *target, const ModelSpec *model, int tp, Arena *arena);  // where it pads

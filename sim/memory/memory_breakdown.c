@@ -18,8 +18,9 @@ typedef struct Trace {
     const StepProgram *program;
     const LiveTrace *who;
     int64_t persistent_bytes;
-    double *live;  // bytes at each instance
-    int32_t peak;  // instance
+    double kept_bytes;  // by a chunk whose backward runs beside the next one's forward
+    double *live;       // bytes at each instance
+    int32_t peak;       // instance
     double peak_bytes;
 } Trace;
 
@@ -36,6 +37,22 @@ static double lifetime_bytes(const Trace *trace, int32_t lifetime) {
     return lived->host ? 0 : (double)trace->who->slots[lifetime] * (double)lived->slot_bytes;
 }
 
+// A stage that is lowered alone has one chunk, with which ep_overlap is refused: its chunks are known elsewhere
+// (sim/analytic/stage_bytes.c).
+static double kept_bytes(const StepProgram *program) {
+    int32_t most = 0;
+    for (int32_t c = 0; c < program->held.chunk_count; c++) {
+        most = program->held.chunks[c].count > most ? program->held.chunks[c].count : most;
+    }
+    const bool alone = plan_has_stages(&program->plan) && program->held.chunk_count == 1;
+    return alone ? 0 : target_kept_bytes(program->target, &program->model, &program->plan, most);
+}
+
+static double kept_beside(const Trace *trace, int32_t instance) {
+    const Task *task = &trace->program->tasks[trace->who->instances[instance].task];
+    return task->phase == PHASE_OPTIMIZER ? 0 : trace->kept_bytes;
+}
+
 static void trace_add_up(Trace *trace, Arena *arena) {
     const LiveTrace *who = trace->who;
     double *change = ARENA_ARRAY(arena, double, who->count + 1);
@@ -48,7 +65,7 @@ static void trace_add_up(Trace *trace, Arena *arena) {
     double live = (double)trace->persistent_bytes;
     for (int32_t i = 0; i < who->count; i++) {
         live += change[i];  // whole bytes far below 2^53: exact
-        change[i] = live;
+        change[i] = live + (trace->kept_bytes > 0 ? kept_beside(trace, i) : 0);
     }
     trace->live = change;
 }
@@ -89,7 +106,10 @@ int64_t memory_resident_bytes(const StepProgram *program) {
 }
 
 static void trace_begin(Trace *trace, const StepProgram *program, const LiveTrace *who, Arena *arena) {
-    *trace = (Trace){.program = program, .who = who, .persistent_bytes = memory_resident_bytes(program)};
+    *trace = (Trace){.program = program,
+                     .who = who,
+                     .persistent_bytes = memory_resident_bytes(program),
+                     .kept_bytes = kept_bytes(program)};
     trace_add_up(trace, arena);
 }
 
@@ -151,6 +171,7 @@ static void trace_break_down(const Trace *trace, MemoryBreakdown *breakdown, Are
     }
     breakdown->peak_phase = phase_text(PHASE_FORWARD);
     if (trace->peak >= 0) {
+        breakdown->activations += kept_beside(trace, trace->peak);
         breakdown->peak_phase = phase_text(program->tasks[trace->who->instances[trace->peak].task].phase);
     }
     breakdown->peak_bytes = trace->peak_bytes;

@@ -174,6 +174,19 @@ static const TargetVersion megatron_core = {
         SET(tp_overlap_bytes, 12 * 2), SET(tp_overlap_fp8_bytes, 8 * 1 + 4 * 2)),
 };
 
+// Before #2236 of 2026-01-06 (a56a0b001). Runs are dated when they were published: what ran on it has to name it.
+static const TargetVersion megatron_0_15 = {
+    .version = "0.15",
+    .extends = &megatron_core,
+    .evidence = "9 published runs, none fitted",
+    .settings = SETTINGS(
+        SET(ep_overlap_keeps, true),
+        // flex had no HybridEP before 3df200905e of 2025-11, beside another micro-batch none before #2236
+        SET(dispatchers, DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP)), SET(graph_switch, true),
+        SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled"),
+        SET(graph_parts, true)),  // cuda_graph_impl and cuda_graph_scope (transformer/transformer_config.py)
+};
+
 // Megatron-core 0.4 and before, 2023.
 static const TargetVersion megatron_0_4 = {
     .version = "0.4",
@@ -371,8 +384,8 @@ const Framework framework_megatron = {
     .experts = {50, 0.037, 0.003, 0.08},
     .refuse = refuse,
     .versions = (const TargetVersion *const[]){&megatron_core, &megatron_0_19, &megatron_bridge_0_6, &megatron_fsdp,
-                                               &megatron_0_4, &megatron_2022, &megatron_2022_06, &bigscience,
-                                               &bigscience_bf16, &megatron_neox, NULL},
+                                               &megatron_0_15, &megatron_0_4, &megatron_2022, &megatron_2022_06,
+                                               &bigscience, &bigscience_bf16, &megatron_neox, NULL},
     .formats = (const ExportFormat *const[]){&export_megatron_flags, &export_megatron_bridge, NULL},
     .config = &import_megatron,
     .synonyms = synonyms,

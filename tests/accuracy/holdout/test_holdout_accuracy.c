@@ -322,8 +322,8 @@ Test(fresh_runs, jupiter_stays_near_its_second_score_and_rows_added_since) {
 }
 
 // 88 of 120 rows of 15 more sources: 8.2 and 26.4 % when first predicted, where one MFU errs by 31.9 and 49.2. 93 with
-// labels mended: 8.2 and 16.9, one MFU 32.4 and 50.0.
-Test(fresh_runs, fifteen_sources_of_2026_stay_near_their_second_score) {
+// labels mended: 8.2 and 16.9, one MFU 32.4 and 50.0; with GH200's rates of that evening 4.9 and 16.9.
+Test(fresh_runs, fifteen_sources_of_2026_stay_near_their_third_score) {
     const Accuracy of =
         score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh12.csv", NULL},
                                 .oom_paths = (const char *const[]){FOLDER "fresh12_oom.csv", NULL},
@@ -332,11 +332,11 @@ Test(fresh_runs, fifteen_sources_of_2026_stay_near_their_second_score) {
     cr_expect_eq(of.runs.count, 120);
     cr_expect_geq(of.scored, 93);
     cr_expect_eq(of.ranking.unknown_ids, 0);
-    check_errors(&of, 0.085, 0.18);
+    check_errors(&of, 0.055, 0.175);
     check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.06, "memory %.3f", of.memory.median_abs);
+    cr_expect_leq(of.memory.median_abs, 0.05, "memory %.3f", of.memory.median_abs);
     cr_expect_leq(of.ranking.median_regret, 1.005, "%.3f", of.ranking.median_regret);
     cr_expect_geq(of.oom.called_feasible, 87, "%d", of.oom.called_feasible);
     cr_expect_eq(of.oom.n, 25);
-    cr_expect_geq(of.oom.called_infeasible, 19, "%d", of.oom.called_infeasible);
+    cr_expect_geq(of.oom.called_infeasible, 22, "%d", of.oom.called_infeasible);
 }

@@ -3,7 +3,9 @@
 #include "sim/analytic/memory_curve.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 
+#include "sim/step/stages.h"
 #include "tests/support/sizes.h"
 
 // Each of the 8 ranks has experts of its own; in the neighbour with more shards two ranks share them.
@@ -43,5 +45,41 @@ Test(memory_curve, the_plans_communicators_count_whoever_used_the_program_before
     cr_expect_lt(used.fixed_reserved_bytes, of_neighbour, "its neighbour has a communicator more");
     live_traces_free(&traces);
     arena_free(&scratch);
+    arena_free(&arena);
+}
+
+// Peaks by the closed form over those of the programs of all stages, less 1.
+static double peak_error(const TrainPlan *plan, Arena *arena) {
+    Error error = {0};
+    ModelSpec model;
+    ClusterProfile profile;
+    CostModel cost = {.profile = &profile};
+    Estimate estimate;
+    StepPrograms programs;
+    MemoryBreakdown memory;
+    LiveTraces traces = {0};
+    cr_assert_eq(model_find("qwen3-30b-a3b", arena, &model, &error), STATUS_OK);
+    cr_assert_eq(cluster_find("dgx-b200", arena, &profile, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron@0.15", &cost.target, &error), STATUS_OK);
+    Analytic *analytic = analytic_new(&model, &cost, arena);
+    cr_assert_eq(analytic_estimate(analytic, plan, &estimate, &error), STATUS_OK, "%s", error.message);
+    analytic_free(analytic);
+    cr_assert_eq(step_lower_stages(&model, plan, cost.target, arena, &programs, &error), STATUS_OK, "%s",
+                 error.message);
+    cr_assert_eq(memory_breakdown_stages(&programs, 0, &traces, arena, &memory, &error), STATUS_OK);
+    live_traces_free(&traces);
+    return estimate.peak_bytes / memory.peak_bytes - 1;
+}
+
+Test(memory_curve, what_overlapped_chunks_keep_is_in_both_peaks) {
+    Arena arena = {0};
+    TrainPlan alone = expert_plan(), stages = alone;
+    alone.ep_overlap = stages.ep_overlap = true;
+    stages.mesh.size[AXIS_PP] = 4;
+    stages.grad_accum = 16;
+    stages.pp_schedule = PP_INTERLEAVED;
+    stages.virtual_stages = 2;
+    cr_expect_lt(fabs(peak_error(&alone, &arena)), 0.005, "%g", peak_error(&alone, &arena));
+    cr_expect_lt(fabs(peak_error(&stages, &arena)), 0.02, "%g", peak_error(&stages, &arena));
     arena_free(&arena);
 }

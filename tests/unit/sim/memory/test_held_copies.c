@@ -130,3 +130,42 @@ Test(held_copies, weights_are_gathered_by_flat_copies) {
     cr_expect_leq(more, 2.3 * (double)flat->bytes);
     cr_expect_null(buffer_named(&b, "flat weights"));
 }
+
+// Qwen3 30B, 48 layers of 2,048 of which a token visits 8 experts, two sequences of 4,096 in bf16: inputs of attention
+// and router with their gradients are 4 rows of 2,048 a token, gradients of what is dispatched, computed and combined 3
+// of 8 x 2,048. By DeepEP the dispatched ones are two rows. 24 layers of a stage in 12 chunks keep two of them.
+Test(held_copies, overlapped_chunks_of_old_megatron_keep_gradients_of_their_nodes) {
+    static const struct {
+        const char *target, *mesh;
+        int grad_accum, chunks;
+        Dispatch dispatch;
+        bool overlaps;
+        int64_t rows;  // of a token, in all layers of a chunk
+    } cases[] = {{"megatron@0.15", "dp_shard=8,ep=8", 2, 1, DISPATCH_TARGET, true, 48 * (4 + 3 * 8)},
+                 {"megatron@0.15", "dp_shard=8,ep=8", 2, 1, DISPATCH_DEEPEP, true, 48 * (6 + 2 * 8)},
+                 {"megatron@0.15", "pp=2,dp_shard=8,ep=8", 8, 12, DISPATCH_TARGET, true, 2 * (4 + 3 * 8)},
+                 {"megatron@0.15", "dp_shard=8,ep=8", 1, 1, DISPATCH_TARGET, true, 0},
+                 {"megatron@0.15", "dp_shard=8,ep=8", 2, 1, DISPATCH_TARGET, false, 0},
+                 {"megatron", "dp_shard=8,ep=8", 2, 1, DISPATCH_TARGET, true, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bool stages = cases[i].chunks > 1;
+        const StepProgram program = lowered(&arena, (LoweredRequest){.target = cases[i].target,
+                                                                     .model = "qwen3-30b-a3b",
+                                                                     .mesh = cases[i].mesh,
+                                                                     .seq = LONG,
+                                                                     .micro_batch = 2,
+                                                                     .grad_accum = cases[i].grad_accum,
+                                                                     .zero = 1,
+                                                                     .bf16 = true,
+                                                                     .dispatch = cases[i].dispatch,
+                                                                     .ep_overlap = cases[i].overlaps,
+                                                                     .pp_schedule = stages ? PP_INTERLEAVED : PP_1F1B,
+                                                                     .virtual_stages = cases[i].chunks});
+        const double kept = (double)(cases[i].rows * 2 * LONG * 2048 * HALF);
+        Target without = *program.target;
+        without.ep_overlap_keeps = false;
+        StepProgram freed = program;
+        freed.target = &without;
+        cr_expect_eq(live_bytes(&program) - live_bytes(&freed), kept, "%zu", i);
+    }
+}
