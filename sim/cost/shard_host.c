@@ -4,13 +4,14 @@
 // EPYC and on its scale, least of 150 steps, inner layers (torch/distributed/fsdp/_fully_shard, _fsdp_state.py and
 // _fsdp_param_group.py): 453 and 564 us forward, of which 88 and 106 behind it, 274 and 362 before backward, 300 and
 // 403 behind it, the mean of reductions in bf16 and fp32 (292, 308; 374, 433). FSDP 1 (_runtime_utils.py), units of one
-// flat parameter of one tensor: 242, 173 and 139. Megatron-core's own (d98e8a64d, distributed/fsdp/src/megatron_fsdp),
-// layers of 6, 12 and 14 parameters: a unit's buffers are fetched and let go of parameter by parameter, a hook of each
-// gradient copies it and looks whether the unit's are there, and experts of ep, one more buffer in the same hooks, add
-// nothing but their parameters. Not counted: a collective's call and a gradient's copy; views of further tensors of a
-// flat parameter; hooks that a recomputed forward runs again; what CUDA's streams, events and launches add beyond a
-// collective's operations. Steps of small models double by it, as two logs of a model of six
-// layers have them (tests/accuracy/holdout/RESULTS.md).
+// flat parameter of one tensor: 242, 173 and 139. In these are the group's own gather, 13 us, and reduction, 5, which
+// are taken off: a collective's call is operations of its own (host.c). Megatron-core's own (d98e8a64d,
+// distributed/fsdp/src/megatron_fsdp), layers of 6, 12 and 14 parameters: a unit's buffers are fetched and let go of
+// parameter by parameter, a hook of each gradient copies it and looks whether the unit's are there, and experts of ep,
+// one more buffer in the same hooks, add nothing but their parameters. Not counted: a collective's call and a
+// gradient's copy; views of further tensors of a flat parameter; hooks that a recomputed forward runs again; what
+// CUDA's streams, events and launches add beyond a collective's operations. Steps of small models double by it; two
+// logs of a model of six layers lie on both sides of that (tests/accuracy/holdout/RESULTS.md).
 
 #include "sim/cost/compute.h"
 
@@ -23,8 +24,8 @@ typedef struct HookTimes {
 } HookTimes;
 
 static const HookTimes times[SHARD_HOOKS_COUNT] = {
-    [SHARD_HOOKS_BY_PARAMETER] = {{314, 27.8}, {164, 22}, {171, 25.8}},
-    [SHARD_HOOKS_FLAT] = {{242, 0}, {173, 0}, {139, 0}},
+    [SHARD_HOOKS_BY_PARAMETER] = {{301, 27.8}, {151, 22}, {166, 25.8}},
+    [SHARD_HOOKS_FLAT] = {{229, 0}, {160, 0}, {134, 0}},
     [SHARD_HOOKS_BY_GRADIENT] = {{245, 11}, {69, 4.2}, {351, 27.1}},
 };
 
@@ -36,11 +37,9 @@ static bool is_of_shards(const TrainPlan *plan, const Task *task) {
 // Experts of ep are in hooks of their own, or in those of their layer.
 static double hook_us(const StepProgram *program, const Task *task, ShardHooks hooks, const HookTime *hook) {
     const Unit *unit = &program->units[task->unit];
-    if (hooks != SHARD_HOOKS_BY_GRADIENT) {
-        return hook->unit_us + hook->parameter_us * unit->slice_count;
-    }
+    const bool inside = hooks == SHARD_HOOKS_BY_GRADIENT && task->unit == UNIT_EXPERTS;
     const int32_t parameters = slices_parameters(&program->slices[unit->first_slice], unit->slice_count);
-    return (task->unit == UNIT_EXPERTS ? 0 : hook->unit_us) + hook->parameter_us * parameters;
+    return (inside ? 0 : hook->unit_us) + hook->parameter_us * parameters;
 }
 
 double shard_host_s(const CostModel *model, const StepProgram *program, const Task *task) {

@@ -180,7 +180,7 @@ static void add_matrix(Lowering *lowering, Unit *unit, const char *name, ParamSp
     add_slice(lowering, unit, &(SliceSpec){name, split, rows, cols, FILL_NORMAL, false});
 }
 
-// The slice is one parameter with the one before it.
+// The slice is one parameter with the one before it, or none.
 static void join_slice(Lowering *lowering, bool joined) {
     lowering->slices[lowering->slice_count - 1].parameters = joined ? 0 : 1;
 }
@@ -230,13 +230,14 @@ static void add_shared_slices(Lowering *lowering, Unit *unit) {
         {"router_bias", SPLIT_NONE, 1, experts->router_bias ? experts->count : 0, FILL_ZERO, true},
         {"router_correction", SPLIT_NONE, 1, lowering_corrects(lowering) ? experts->count : 0, FILL_ZERO, true},
         {"shared_gate", SPLIT_NONE, 1, experts->shared_gate ? model->hidden : 0, FILL_NORMAL, true}};
-    enum { OF_EXPERTS = 4 };  // from this index on
+    enum { OF_EXPERTS = 4, CORRECTION = 6 };  // from the first on
     for (size_t i = 0; i < sizeof slices / sizeof slices[0]; i++) {
         if (i == OF_EXPERTS) {
             mixed_begin(lowering, LAYER_EXPERTS);
         }
         if (slices[i].rows * slices[i].cols > 0) {
             add_slice(lowering, unit, &slices[i]);
+            join_slice(lowering, i == CORRECTION);  // a buffer, to frameworks
         }
     }
     mixed_end(lowering);

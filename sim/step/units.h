@@ -23,7 +23,7 @@ typedef struct ParamSlice {
     int32_t blocks;           // blocks that the local rows belong to, each split separately
     int64_t block_rows;       // rows of a whole block
     bool spread;              // each ep rank has different blocks
-    int32_t parameters;       // that the framework has of it; 0 where it is one with the slice before it
+    int32_t parameters;       // that the framework has of it; 0 where it is one with the slice before it, or a buffer
     bool unnumbered;          // not counted by ids: zeros, placed elsewhere where ep shards experts; dense layers' own
     int64_t offset_elements;  // within the unit's flat parameter
     double share;             // fraction of layers that have it, where a stage has two kinds; 0 = all
