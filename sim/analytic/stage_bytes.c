@@ -182,19 +182,31 @@ static bool first_may_need_most(Analytic *analytic, const TrainPlan *plan, const
     return carried + each * parameters / plan->mesh.size[AXIS_TP] > 0;
 }
 
-// A stage behind the fullest one keeps a micro-step less, but has a buffer more, and behind the first those of inputs.
-static Status add_later(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, Estimate *estimate,
-                        Error *error) {
-    const bool each = analytic->cost.target->buffers_each_message;
-    for (int stage = estimate->stage + 1; each && stage + 1 < shape->stages && estimate->stage == stage - 1; stage++) {
-        TRY(add_stage(analytic, plan, stage, STAGES_ALIKE, estimate, error));
+static double buffered_at(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                          const StageSplit *split, int stage) {
+    look_at(analytic, shape, split, stage);
+    const double bytes = buffered_bytes(analytic, plan, shape, stage);
+    look_away(analytic);
+    return bytes;
+}
+
+// The second stage keeps a micro-step less than the first, but receives inputs: it is looked at where their buffers are
+// more than stages alike differ by. Those behind it have one buffer more for each micro-step that they keep less.
+static Status add_second(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
+                         Estimate *estimate, Error *error) {
+    const Target *target = analytic->cost.target;
+    if (!target->buffers_each_message || estimate->stage > 0 || shape->stages < 3) {
+        return STATUS_OK;
     }
-    return STATUS_OK;
+    const double more = buffered_at(analytic, plan, shape, split, 1) - buffered_at(analytic, plan, shape, split, 0);
+    return more * (1 + target->runtime.allocator_slack) > (1 - STAGES_ALIKE) * estimate->reserved_bytes
+               ? add_stage(analytic, plan, 1, STAGES_ALIKE, estimate, error)
+               : STATUS_OK;
 }
 
 Status stage_add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
                       Estimate *estimate, Error *error) {
-    TRY(add_later(analytic, plan, shape, estimate, error));
+    TRY(add_second(analytic, plan, shape, split, estimate, error));
     if (first_may_need_most(analytic, plan, shape, split, estimate)) {
         TRY(add_stage(analytic, plan, 0, 1, estimate, error));
     }
