@@ -15,10 +15,10 @@ static const double USABLE = 0.92;  // of the memory: its prediction errs by 5.5
 // How far ahead of a simpler plan one is level with it. Counted: pairs of a group of runs in which it was measured
 // faster (tests/accuracy/runs/ties.py; "Ties" in its RESULTS.md). There are none of rings: runs with cp take 5 to 30 %
 // longer than those without it, both against what is predicted.
-static const double LEVEL = 0.01;           // choices of a shape: 10 of 16, and 20 of 64 at 1 to 3 %
-static const double TENSOR_LEVEL = 0.02;    // without tp: 18 of 26, and 7 of 22 at 2 to 5 %
-static const double PIPELINE_LEVEL = 0.05;  // without stages: 69 of 104, and 18 of 37 at 5 to 8 % (nanotron's 58 of 74,
-                                            // of others 11 of 30)
+static const double LEVEL = 0.01;         // choices of a shape: 10 of 16, and 20 of 64 at 1 to 3 %
+static const double TENSOR_LEVEL = 0.02;  // without tp: 18 of 26, and 7 of 22 at 2 to 5 %
+// Without stages: 69 of 104 (of one framework 58 of 74, of others 11 of 30), and 18 of 37 at 5 to 8 %.
+static const double PIPELINE_LEVEL = 0.05;
 
 double best_usable_bytes(const TuneRequest *request) {
     const bool given = request->memory_limit_bytes != request->cluster.accelerator.memory_bytes;
