@@ -84,7 +84,7 @@ typedef struct TargetRuntime {
     double whole_bytes_per_parameter;  // and for those of the rank's gradients that other ranks update
     double bucket_stop_operations;     // host operations while the device waits at each bucket that backward reduces
     bool copies_buckets;  // plain replicas: gradients are copied into buckets, reduced there and copied back
-    double part_copy_s;  // gathers_flat: each rank's part of each parameter is copied into place by a call of its own
+    double part_copy_s;   // gathers_flat: each rank's part of each parameter is copied into place by a call of its own
     // memory beyond live bytes
     double context_bytes, communicator_bytes;  // CUDA context and libraries; per communicator
     // Of context_bytes, what the allocator hands out for good: to each of PyTorch's two cuBLAS handles (of the main
