@@ -81,6 +81,7 @@ typedef struct Overlap {
     LayerCopies copied[LAYER_PASSES];
     FluidBlock fluid[LAYER_PASSES];
     double isolated_s[LAYER_PASSES];
+    double before_gradient_s;  // of a layer backward, where its gradients have one buffer for all layers; else 0
     // Collectives overlapping the layers of a pass, in units of one per layer: its own, and edge units' spread over the
     // layers.
     int8_t beside[OVERLAP_MICRO_VARIANTS][LAYER_PASSES][BACKGROUNDS];

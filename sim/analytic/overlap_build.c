@@ -243,6 +243,10 @@ static void close_block(Builder *builder) {
         const int pass = builder->section == OVERLAP_FORWARD ? LAYERS_FORWARD : LAYERS_BACKWARD;
         overlap->fluid[pass] = *known_block_fluid(builder->known, measured, builder->scratch);
         overlap->isolated_s[pass] = measured->block.device_s;
+        if (pass == LAYERS_BACKWARD && gradient_depth(builder, unit) == 1) {
+            overlap->before_gradient_s =
+                measured->block.device_s - measured->block.delay_s[BLOCK_COMPUTE_FREE][BLOCK_GRADIENTS];
+        }
     }
     int32_t *spare = builder->before;
     builder->before = builder->pending;

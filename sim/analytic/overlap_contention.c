@@ -77,6 +77,14 @@ static bool same_beside(const Overlap *overlap, const ShardCosts *costs, MicroVa
                   sizeof overlap->edge_beside[0][0]) == 0;
 }
 
+// Of the sum of a layer's whole gradients, what finds kernels to run beside: those of the next layer up to its first
+// gradient, where there is one buffer for both.
+static double replica_share(const Overlap *overlap, const ShardCosts *costs, int pass) {
+    const double sum_s = costs->seconds[UNIT_LAYER][SHARD_REPLICA];
+    const bool waits = pass == LAYERS_BACKWARD && overlap->sums_whole && overlap->before_gradient_s > 0;
+    return waits && sum_s > overlap->before_gradient_s ? overlap->before_gradient_s / sum_s : 1;
+}
+
 static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, MicroVariant variant, int pass) {
     const double *layer_s = costs->seconds[UNIT_LAYER];
     LayerWork work = {.take_turns = overlap->shared_communicator};
@@ -86,7 +94,8 @@ static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, Mic
         for (int unit = 0; unit < UNIT_COUNT; unit++) {
             edges_s += overlap->edge_beside[variant][pass][unit][i] * costs->seconds[unit][kind];
         }
-        work.layers_s[i] = overlap->beside[variant][pass][i] * layer_s[kind] +
+        const double share = i == BACKGROUND_REPLICA ? replica_share(overlap, costs, pass) : 1;
+        work.layers_s[i] = overlap->beside[variant][pass][i] * layer_s[kind] * share +
                            overlap->experts_beside[variant][pass][i] * costs->seconds[UNIT_EXPERTS][kind];
         work.collective_s[i] = work.layers_s[i] + edges_s / overlap->layers;
     }
@@ -134,6 +143,8 @@ void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const Over
             LayerFactors *made = &factors[variant][pass];
             *made = layer_factors(response, contention->rates, &work);
             made->spare = spare_of(overlap, response, &work, pass, made->block);
+            const double share = replica_share(overlap, costs, pass);
+            made->collective[BACKGROUND_REPLICA] = 1 + (made->collective[BACKGROUND_REPLICA] - 1) * share;
         }
     }
 }
