@@ -63,6 +63,13 @@ static bool traced_attention(const RunRow *row, const Target *target) {
     return routes_uncompiled(row, target) && !compiled_routing(row, target) && row_is_traced(row);
 }
 
+// One rank alone is a shard since its 00b7f5693, not under autocast.
+static const char lone_shard_since[] = "2026-04-09";
+
+static bool sharded_alone(const RunRow *row, const Target *target) {
+    return target->runtime.autocasts && target->routes_eagerly && strcmp(row->date, lone_shard_since) >= 0;
+}
+
 // Nanotron's sweep has two tables. Runs with values that the later one (banner.html) has among the failed are those
 // whose plan was run again and failed: the values are of the code before, which slept between looks for a message. They
 // are the runs with stages that are cited from the other table.
@@ -129,6 +136,7 @@ static const Label labels[] = {
     {.holds = row_is_fp8_recipe, .settings = SETTINGS(SET(runtime.gathers_fp8, true))},
     {.is = row_is_of_experts, .take = take_experts_of_test},
     {.holds = launched_experts_at_once, .settings = SETTINGS(SET(experts_at_once, true))},
+    {.holds = sharded_alone, .settings = SETTINGS(SET(runtime.autocasts, false))},
     {.holds = summed_by_index, .settings = SETTINGS(SET(sums_by_product, false))},
     {.holds = scattered_rows, .settings = SETTINGS(SET(runtime.scatters_rows, true))},
     {.holds = traced_attention, .settings = SETTINGS(SET(reference_attention, true))},

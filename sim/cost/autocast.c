@@ -37,7 +37,9 @@ static const double first_gradient = 4, further_gradient = 12;
 
 static Shown weights_shown(const Target *target, const TrainPlan *plan) {
     const bool halves = plan->precision == DTYPE_BF16 || plan->precision == DTYPE_FP16;
-    const bool under = plan->zero == 0 ? target->runtime.autocasts : target->runtime.autocasts_shards;
+    const bool under = plan->zero > 0          ? target->runtime.autocasts_shards
+                       : plan_has_stages(plan) ? false  // none that has both casts there
+                                               : target->runtime.autocasts;
     return !halves || !under || plan->bf16_master        ? SHOWN_AS_THEY_ARE
            : plan->zero == 0 && !plan_has_adapters(plan) ? SHOWN_FP32
                                                          : SHOWN_HALVES;

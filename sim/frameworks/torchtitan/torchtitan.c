@@ -48,14 +48,15 @@ static const TargetVersion torchtitan_0_2 = {
         SET(vocab_uneven, true),  // DTensor shards rows unevenly: apply_tp of 1003 entries over 2 ranks trains as one
         SET(seq_by_tp, true),     // ParallelDims.seq_len_divisor of 0.2.2, asserted by every parallelize
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (P4)
-        SET(default_fused, FUSED_COMPILED),            // its published recipes compile each block
-        SET(tp_overlap_exposed, 0.65),                 // async TP (sim/SOURCES.md A6)
-        SET(tp_overlap_part_bytes, 2 * 2),             // get_symm_mem_workspace: two parts that are scattered
-        SET(runtime.step_fixed_s, 5e-3),               // estimated: no Trainer around the step
-        SET(loss_fp32_copies[FUSED_FUSED], 3),         // tests/frameworks/memory: log-softmax and two gradients;
-        SET(loss_fp32_copies[FUSED_EAGER], 3),         // compiled, Inductor of PyTorch 2.11 writes the gradient from
-                                                       // bf16 logits at once
-        SET(split_loss_fp32_copies, 1),                // the same: loss_parallel's exponentials
+        SET(runtime.autocasts, true),  // maybe_enable_amp (distributed/utils.py, 0b44d4c43 of 2025-06-16 to 00b7f5693)
+        SET(default_fused, FUSED_COMPILED),     // its published recipes compile each block
+        SET(tp_overlap_exposed, 0.65),          // async TP (sim/SOURCES.md A6)
+        SET(tp_overlap_part_bytes, 2 * 2),      // get_symm_mem_workspace: two parts that are scattered
+        SET(runtime.step_fixed_s, 5e-3),        // estimated: no Trainer around the step
+        SET(loss_fp32_copies[FUSED_FUSED], 3),  // tests/frameworks/memory: log-softmax and two gradients;
+        SET(loss_fp32_copies[FUSED_EAGER], 3),  // compiled, Inductor of PyTorch 2.11 writes the gradient from
+                                                // bf16 logits at once
+        SET(split_loss_fp32_copies, 1),         // the same: loss_parallel's exponentials
         SET(runtime.optimizer_bytes_per_parameter, 40.0),  // sim/SOURCES.md A6
         SET(updates_in_backward, true),                    // optimizer.early_step_in_backward (components/optimizer.py)
         SET(pack_flavour, PACKS_ROWS),  // flavors _flex and _varlen, of documents that see themselves only
@@ -82,6 +83,7 @@ static const TargetVersion torchtitan_0_1 = {
     .evidence = "45 published runs",
     .settings = SETTINGS(
         SET(sums_by_product, false),         // scatter_add
+        SET(runtime.autocasts, false),       // nor does anything else cast where nothing is sharded
         SET(aten_norms, false),              // operation by operation until PyTorch 2.8
         SET(updates_in_backward, false),     // as its logs have it: not looked at
         SET(seq_by_tp, false),               // v0.1.0 asserts nothing of the kind
@@ -117,6 +119,7 @@ static const TargetVersion torchtitan_head = {
         SET(cp_scatters, true),              // gradients are reduced back at the local_map boundary (P4)
         SET(cp_gathers_first, true),         // at which all keys and values are gathered
         SET(replicate_rule, REPLICATE_ANY),  // fully_shard is always applied (P4)
+        SET(runtime.autocasts, false),       // and casts
         // Its loss runs on an eighth of the tokens at a time (ChunkedLossWrapper, which our file of it sets): no fp32
         // plane of all logits lives (P4).
         SET(loss_fp32_copies[FUSED_FUSED], 0), SET(loss_fp32_copies[FUSED_EAGER], 0), SET(split_loss_fp32_copies, 0)),

@@ -79,12 +79,15 @@ Test(cost_models, every_kind_is_at_least_one_kernel) {
     }
 }
 
-// The stream is fp32, products read halves: inputs, weights and gradients are cast. Of whole bf16 weights none is.
+// The stream is fp32, products read halves: inputs, weights and gradients are cast. Of whole bf16 weights none is, nor
+// of stages.
 Test(cost_models, autocast_casts_around_products_of_replicated_fp32_weights_alone) {
     const Target target = {.runtime.autocasts = true};
     const TrainPlan plan = {.precision = DTYPE_BF16, .fused = FUSED_EAGER},
                     bf16 = {.precision = DTYPE_BF16, .fused = FUSED_EAGER, .bf16_master = true},
                     sharded = {.precision = DTYPE_BF16, .fused = FUSED_EAGER, .zero = 3};
+    TrainPlan staged = plan;
+    staged.mesh.size[AXIS_PP] = 2;
     const struct {
         Task task;
         double bytes;
@@ -104,6 +107,7 @@ Test(cost_models, autocast_casts_around_products_of_replicated_fp32_weights_alon
         cr_expect_eq(autocast_bytes(&target, &plan, &rows[i].task), rows[i].bytes, "row %zu", i);
         cr_expect_eq(autocast_bytes(&target, &bf16, &rows[i].task), 0, "row %zu", i);
         cr_expect_eq(autocast_bytes(&target, &sharded, &rows[i].task), 0, "row %zu", i);
+        cr_expect_eq(autocast_bytes(&target, &staged, &rows[i].task), 0, "row %zu", i);
         cr_expect_eq(autocast_bytes(&bare, &plan, &rows[i].task), 0, "row %zu", i);
     }
 }
