@@ -19,9 +19,8 @@ static double unit_parameters(const StepProgram *program, int unit) {
 
 // Whether gradients or weights go in buckets beside the layers; later stages have one and time for it.
 static bool is_in_bucket(const StepProgram *program, const Task *task) {
-    const bool shards = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
-    return shards && task->unit >= 0 && task->unit <= UNIT_HEAD && program->stage == 0 && program->plan.zero <= 1 &&
-           program->target->runtime.bucket_parameters_per_rank > 0 &&
+    return lane_is_sharding(task->lane) && task->unit >= 0 && task->unit <= UNIT_HEAD && program->stage == 0 &&
+           program->plan.zero <= 1 && program->target->runtime.bucket_parameters_per_rank > 0 &&
            target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_ON;
 }
 
@@ -52,8 +51,7 @@ static double rank_parameters(const StepProgram *program) {
 }
 
 static double bucket_bytes(const Target *target, const StepProgram *program, const Task *task, const BucketCall *call) {
-    const bool sharding = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
-    if (!sharding || call->group->nodes == 1) {
+    if (!lane_is_sharding(task->lane) || call->group->nodes == 1) {
         return 0;
     }
     if (target->late_reduce && program->plan.zero == 1 && task->lane != LANE_REP) {

@@ -15,8 +15,9 @@ static double all_instances(const StepProgram *program) {
 
 // Of the buffer of stage 1 and of its weights, which go all at once, a task moves a unit.
 static double calls_of(const StepProgram *program, const Task *task) {
-    const bool shards = task->lane == LANE_AG || task->lane == LANE_RS || task->lane == LANE_REP;
-    return !shards || task->unit < 0 ? 1 : program->plan.zero > 0 ? 1 / all_instances(program) : 0;
+    return !lane_is_sharding(task->lane) || task->unit < 0 ? 1
+           : program->plan.zero > 0                        ? 1 / all_instances(program)
+                                                           : 0;
 }
 
 static bool are_checked(const CostModel *model, const Mesh *mesh) {

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // LANE(symbol, name, communicator). Template hashes contain the numbers: append new lanes at the end.
@@ -19,6 +20,11 @@
 #define LANE_SYMBOL(symbol, name, communicator) LANE_##symbol,
 // HOST: saved activations to the host's memory and back; no plan has both these and messages to other stages.
 typedef enum { LANE_LIST(LANE_SYMBOL) LANE_COUNT, LANE_HOST = LANE_SEND } LaneId;
+
+// Of weights gathered and gradients reduced, over shards or replicas.
+static inline bool lane_is_sharding(int lane) {
+    return lane == LANE_AG || lane == LANE_RS || lane == LANE_REP;
+}
 
 typedef struct Lane {
     const char *name;
