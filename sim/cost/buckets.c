@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-#include "sim/cost/compute.h"
-
 double bucket_parameters(const TargetRuntime *runtime, double ranks) {
     return fmax(runtime->bucket_parameters, runtime->bucket_parameters_per_rank * ranks);
 }
@@ -82,28 +80,4 @@ double buckets_collective_s(const CostModel *model, const StepProgram *program, 
     }
     const double whole_s = cost_collective_s(model->profile, call->kind, call->group, bucket, NULL);
     return fmin(call->alone_s, whole_s * call->payload_bytes / bucket);
-}
-
-double buckets_copies_s(const CostModel *model, const StepProgram *program, const Task *task) {
-    const Target *target = model->target;
-    if (!target->gathers_flat || task->kind != TASK_ALL_GATHER || task->phase != PHASE_OPTIMIZER) {
-        return 0;
-    }
-    const Accelerator *accelerator = &model->profile->accelerator;
-    const Unit *unit = &program->units[task->unit];
-    const double bytes_s = stream_time(accelerator, 2.0 * (double)task->payload_bytes, 1).seconds;
-    const int32_t parameters = slices_parameters(&program->slices[unit->first_slice], unit->slice_count);
-    return fmax(0, target->runtime.part_copy_s * parameters * unit->shards - bytes_s);
-}
-
-// DDP's Reducer without gradient_as_bucket_view: mark_variable_ready_dense divides each gradient into its bucket,
-// finalize_bucket_dense copies the sum back behind all of backward, both on its stream (PyTorch,
-// torch/csrc/distributed/c10d/reducer.cpp). Counted once a step, with the update.
-double buckets_copied_bytes(const Target *target, const StepProgram *program, const Task *task) {
-    enum { PASSES = 4 };
-    const int *size = program->plan.mesh.size;
-    const bool replicas = program->plan.zero == 0 && size[AXIS_DP_REPLICATE] > 1 && size[AXIS_DP_SHARD] == 1;
-    return target->runtime.copies_buckets && replicas
-               ? PASSES * (double)task_operand(program, task, AT_ADAMW_GRADIENT)->ref.bytes
-               : 0;
 }

@@ -22,8 +22,7 @@ typedef struct BucketCall {
 double buckets_collective_s(const CostModel *model, const StepProgram *program, const Task *task,
                             const BucketCall *call);
 
+// ---- bucket_copies.c
+
 // Of an update's gradients, into the buckets that replicas reduce and back.
 double buckets_copied_bytes(const Target *target, const StepProgram *program, const Task *task);
-
-// Behind a gather into a flat block, beyond the bytes of its copies: each rank's part of each parameter is one.
-double buckets_copies_s(const CostModel *model, const StepProgram *program, const Task *task);

@@ -385,7 +385,7 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         const double in_the_open = gather_open_s(model, program, task, bucketed);
         cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task, &alone) *
                        (1 + model->target->runtime.collective_share);
-        cost.seconds += buckets_copies_s(model, program, task);
+        cost.seconds += gather_copies_s(model, program, task);
         if (task->awaited) {
             cost.seconds += task_read_back_s(model->target, &program->plan, task);
             cost.host_stop = task_host_stop(model->target, &program->plan, task);

@@ -1,9 +1,11 @@
-// Gathers of weights: the bytes of a number in them, and what forward shows of those behind the update.
+// Gathers of weights: the bytes of a number in them, what forward shows of those behind the update, and
+// copies of what was gathered.
 
 #include "sim/cost/gathers.h"
 
 #include <math.h>
 
+#include "sim/cost/compute.h"
 #include "sim/frameworks/pp_groups.h"
 
 // Of a gather that forward hides: the first layer's, of 32 to 80.
@@ -61,4 +63,16 @@ double gather_open_s(const CostModel *model, const StepProgram *program, const T
     const int chunks = plan_chunks(plan), group = chunks > 1 ? target_pp_group(model->target, plan) : 1;
     const double later = fmax(0, seconds - group * micro_step_s);
     return fmax(least_open * seconds, later + (first - later) / chunks);
+}
+
+double gather_copies_s(const CostModel *model, const StepProgram *program, const Task *task) {
+    const Target *target = model->target;
+    if (!target->gathers_flat || task->kind != TASK_ALL_GATHER || task->phase != PHASE_OPTIMIZER) {
+        return 0;
+    }
+    const Accelerator *accelerator = &model->profile->accelerator;
+    const Unit *unit = &program->units[task->unit];
+    const double bytes_s = stream_time(accelerator, 2.0 * (double)task->payload_bytes, 1).seconds;
+    const int32_t parameters = slices_parameters(&program->slices[unit->first_slice], unit->slice_count);
+    return fmax(0, target->runtime.part_copy_s * parameters * unit->shards - bytes_s);
 }

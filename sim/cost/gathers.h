@@ -1,4 +1,5 @@
-// Inside sim/cost: gathers of weights, in which numbers they travel and what of them no kernel hides.
+// Inside sim/cost: gathers of weights, in which numbers they travel, what of them no kernel hides, and how
+// they are copied into place.
 
 #pragma once
 
@@ -17,3 +18,6 @@ double gather_sent_share(const CostModel *model, const StepProgram *program, con
 // micro-steps goes through (Megatron-LM core 0.5 to 0.15, pipeline_parallel/schedules.py, param_sync_func, with
 // --align-param-gather as NeMo and Bridge have it); the first chunk's are hidden by one micro-step, as without chunks.
 double gather_open_s(const CostModel *model, const StepProgram *program, const Task *task, double seconds);
+
+// Behind a gather into a flat block, beyond the bytes of its copies: each rank's part of each parameter is one.
+double gather_copies_s(const CostModel *model, const StepProgram *program, const Task *task);
