@@ -35,11 +35,16 @@ static bool is_steady(Analytic *analytic, const PipelineShape *shape, const Stag
                              : shape->micro_steps > in_flight(analytic, shape, split, stage);
 }
 
+// What comes and goes leaves free blocks of other sizes (stage_slack); what is held for good does not.
+static void add_bytes(const Analytic *analytic, const TrainPlan *alone, double bytes, bool held, Estimate *estimate) {
+    estimate->peak_bytes += bytes;
+    estimate->reserved_bytes += target_cached_bytes(analytic->cost.target, alone, bytes, held ? bytes : 0);
+}
+
 // As long as no forward follows the first backward, gradients grow while held activations shrink, and with several
 // chunks those of one are reduced before those of another exist.
-static void take_off_growing(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage,
-                             Estimate *estimate) {
-    const TargetRuntime *runtime = &analytic->cost.target->runtime;
+static void take_off_growing(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape,
+                             const StageSplit *split, int stage, Estimate *estimate) {
     const int32_t *layers = stage_chunk_layers(split, shape, stage);
     const double edges = estimate->first_growing_bytes + estimate->last_growing_bytes;
     const PipelineLoad load = {layers,
@@ -55,48 +60,38 @@ static void take_off_growing(Analytic *analytic, const PipelineShape *shape, con
     }
     const double both = load.carried_bytes * analytic->in_flight + estimate->growing_bytes + load.early_bytes;
     const double less = fmax(0, both - pipeline_most_bytes(&analytic->orders, shape, stage, &load));
-    estimate->peak_bytes -= less;
-    estimate->reserved_bytes -= less * (1 + runtime->allocator_slack + runtime->stage_slack);
+    add_bytes(analytic, alone, -less, false, estimate);
 }
 
 // What arrives has slots for one micro-step more than are in flight, a gradient for two (lower_messages.c).
 static double buffered_bytes(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage) {
+    const Target *target = analytic->cost.target;
     const ReceivedMessages received = schedule_received(shape->schedule->folded, shape->stages, shape->chunks, stage);
     const double inputs = fmax(0, shape->micro_steps - analytic->in_flight - 1) * received.inputs;
     const double gradients = fmax(0, shape->micro_steps - 2) * received.gradients;
-    return (inputs + gradients) * (double)target_message_bytes(analytic->cost.target, &analytic->model, plan);
-}
-
-static void add_buffers(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage,
-                        Estimate *estimate) {
-    if (analytic->cost.target->buffers_each_message) {
-        const double bytes = buffered_bytes(analytic, plan, shape, stage);
-        estimate->peak_bytes += bytes;
-        estimate->reserved_bytes += bytes * (1 + analytic->cost.target->runtime.allocator_slack);
-    }
+    return target->buffers_each_message
+               ? (inputs + gradients) * (double)target_message_bytes(target, &analytic->model, plan)
+               : 0;
 }
 
 // What the longest chunk keeps with ep_overlap beside the next one's forward.
-static void add_kept(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                     const StageSplit *split, int stage, Estimate *estimate) {
-    const Target *target = analytic->cost.target;
+static double kept_bytes(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                         const StageSplit *split, int stage) {
     const int32_t *layers = stage_chunk_layers(split, shape, stage);
     int32_t most = 0;
     for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
         most = layers[chunk] > most ? layers[chunk] : most;
     }
-    const double bytes = target_kept_bytes(target, &analytic->model, plan, most);
-    estimate->peak_bytes += bytes;
-    estimate->reserved_bytes += bytes * (1 + target->runtime.allocator_slack + target->runtime.stage_slack);
+    return target_kept_bytes(analytic->cost.target, &analytic->model, plan, most);
 }
 
 Status stage_add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
                        int stage, Estimate *estimate, Error *error) {
     look_at(analytic, shape, split, stage);
     const Status status = analytic_add_bytes(analytic, alone, estimate, error);
-    take_off_growing(analytic, shape, split, stage, estimate);
-    add_buffers(analytic, alone, shape, stage, estimate);
-    add_kept(analytic, alone, shape, split, stage, estimate);
+    take_off_growing(analytic, alone, shape, split, stage, estimate);
+    add_bytes(analytic, alone, buffered_bytes(analytic, alone, shape, stage), true, estimate);
+    add_bytes(analytic, alone, kept_bytes(analytic, alone, shape, split, stage), false, estimate);
     look_away(analytic);
     return status;
 }
@@ -139,13 +134,7 @@ Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int st
     PipelineShape shape;
     TRY(stage_shape(analytic->cost.target, plan, &shape, error));
     *estimate = (Estimate){.stage = stage};
-    look_at(analytic, &shape, split, stage);
-    const Status status = analytic_bytes_alike(analytic, &alone, estimate, error);
-    take_off_growing(analytic, &shape, split, stage, estimate);
-    add_buffers(analytic, &alone, &shape, stage, estimate);
-    add_kept(analytic, &alone, &shape, split, stage, estimate);
-    look_away(analytic);
-    return status;
+    return stage_add_bytes(analytic, &alone, &shape, split, stage, estimate, error);
 }
 
 // Another stage's, where it needs `least` of the estimate's.
@@ -199,7 +188,7 @@ static Status add_second(Analytic *analytic, const TrainPlan *plan, const Pipeli
         return STATUS_OK;
     }
     const double more = buffered_at(analytic, plan, shape, split, 1) - buffered_at(analytic, plan, shape, split, 0);
-    return more * (1 + target->runtime.allocator_slack) > (1 - STAGES_ALIKE) * estimate->reserved_bytes
+    return target_cached_bytes(target, plan, more, more) > (1 - STAGES_ALIKE) * estimate->reserved_bytes
                ? add_stage(analytic, plan, 1, STAGES_ALIKE, estimate, error)
                : STATUS_OK;
 }
