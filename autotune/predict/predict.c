@@ -10,9 +10,7 @@
 #include "autotune/predict/handicap.h"
 #include "autotune/predict/interval.h"
 #include "autotune/predict/simulate.h"
-#include "sim/frameworks/pp_groups.h"
 #include "sim/memory/memory_breakdown.h"
-#include "sim/step/schedules/schedule.h"
 
 static const double CLOSE_TO_LIMIT = 0.95;  // memory predictions err by about 5 % (autotune/accuracy/ACCURACY.md)
 
@@ -262,42 +260,10 @@ Status predict_plan(Predictor *predictor, const TrainPlan *plan, bool only_if_fi
     return STATUS_OK;
 }
 
-// A stage holds as much with more groups of micro-steps than a few, whatever the schedule but GPipe, and with more than
-// two rounds. Where only some layers recompute, chunks differ in what they carry, and it takes a group more. The few
-// are of the plan's size, with what is left over for a last, smaller one.
-static TrainPlan with_few_micro_steps(const Target *target, const TrainPlan *plan) {
-    TrainPlan few = *plan;
-    const int group = target_pp_group(target, plan), groups = plan_keeps_layers(plan) ? 4 : 3;
-    int steps = plan_round_steps(plan);
-    const bool cut = steps / group > groups && plan->pp_schedule != PP_GPIPE && plan->pp_schedule != PP_FILE;
-    steps = cut ? groups * group + (plan->pp_schedule == PP_INTERLEAVED ? steps % group : 0) : steps;
-    few.pp_rounds = plan_rounds(plan) > 1 ? 2 : 1;
-    few.grad_accum = steps * plan_rounds(&few);
-    few.pp_group = cut && target_pp_group(target, &few) != group ? group : plan->pp_group;
-    return few;
-}
-
-// Where each micro-step has buffers of its own, those of the ones left out.
-static void add_left_out(const Predictor *predictor, const TrainPlan *plan, const TrainPlan *few,
-                         MemoryBreakdown *memory) {
-    const Target *target = predictor->request->target;
-    const int left_out = plan_round_steps(plan) - plan_round_steps(few);
-    if (target->buffers_each_message && left_out > 0) {
-        const ReceivedMessages received =
-            schedule_received(plan_is_folded(plan), mesh_stages(&plan->mesh), plan_chunks(plan), memory->stage);
-        const double bytes = (double)left_out * (received.inputs + received.gradients) *
-                             (double)target_message_bytes(target, &predictor->request->model, plan);
-        memory->communication += bytes;
-        memory->peak_bytes += bytes;
-        memory->allocator_bytes += bytes * (1 + target->runtime.allocator_slack);
-        memory->reserved_bytes += bytes * (1 + target->runtime.allocator_slack);
-    }
-}
-
 static Status memory_of_program(Predictor *predictor, const TrainPlan *plan, int stage, StepProgram *program,
                                 Arena *arena, MemoryBreakdown *memory, Error *error) {
     arena_reset(&predictor->scratch);
-    TRY(step_lower_stage(&predictor->request->model, plan, predictor->request->target, stage, &predictor->scratch,
+    TRY(step_lower_short(&predictor->request->model, plan, predictor->request->target, stage, &predictor->scratch,
                          program, error));
     TRY(memory_breakdown_among(program, &predictor->traces, &predictor->scratch, memory, error));
     keep_memory(memory, arena);
@@ -307,20 +273,16 @@ static Status memory_of_program(Predictor *predictor, const TrainPlan *plan, int
 
 Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int stage, Arena *arena,
                                MemoryBreakdown *memory, Error *error) {
-    const TrainPlan few = with_few_micro_steps(predictor->request->target, plan);
     StepProgram program;
-    TRY(memory_of_program(predictor, &few, stage, &program, arena, memory, error));
-    add_left_out(predictor, plan, &few, memory);
-    return STATUS_OK;
+    return memory_of_program(predictor, plan, stage, &program, arena, memory, error);
 }
 
 // Of the stage that the estimate says needs most; the others are left out.
 static Status memory_of_stage(Predictor *predictor, int stage, Arena *arena, Prediction *prediction, Error *error) {
-    const TrainPlan few = with_few_micro_steps(predictor->request->target, &prediction->plan);
+    const TrainPlan *plan = &prediction->plan;
     StepProgram program;
-    TRY(memory_of_program(predictor, &few, stage, &program, arena, &prediction->memory, error));
-    add_left_out(predictor, &prediction->plan, &few, &prediction->memory);
-    prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program) * mesh_stages(&few.mesh);
+    TRY(memory_of_program(predictor, plan, stage, &program, arena, &prediction->memory, error));
+    prediction->recomputed_flop_per_token = predict_recomputed_flop_per_token(&program) * mesh_stages(&plan->mesh);
     return STATUS_OK;
 }
 

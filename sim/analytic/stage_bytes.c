@@ -67,11 +67,10 @@ static void take_off_growing(Analytic *analytic, const TrainPlan *alone, const P
 static double buffered_bytes(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage) {
     const Target *target = analytic->cost.target;
     const ReceivedMessages received = schedule_received(shape->schedule->folded, shape->stages, shape->chunks, stage);
-    const double inputs = fmax(0, shape->micro_steps - analytic->in_flight - 1) * received.inputs;
-    const double gradients = fmax(0, shape->micro_steps - 2) * received.gradients;
-    return target->buffers_each_message
-               ? (inputs + gradients) * (double)target_message_bytes(target, &analytic->model, plan)
-               : 0;
+    const double inputs = fmin(analytic->in_flight + 1, shape->micro_steps), gradients = fmin(2, shape->micro_steps);
+    return target->buffers_each_message ? schedule_beyond_slots(&received, shape->micro_steps, inputs, gradients) *
+                                              (double)target_message_bytes(target, &analytic->model, plan)
+                                        : 0;
 }
 
 // What the longest chunk keeps with ep_overlap beside the next one's forward.

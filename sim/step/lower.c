@@ -369,14 +369,17 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
     return STATUS_OK;
 }
 
+Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const Target *target, LoweringChoice choice,
+                            Arena *arena, StepProgram *program, Error *error) {
+    choice.schedule = plan_has_stages(plan) ? schedule_of(plan) : schedules[0];
+    FAIL_IF(!choice.schedule, error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
+            pp_schedule_names[plan->pp_schedule]);
+    return step_lower_chosen(model, plan, target, &choice, arena, program, error);
+}
+
 Status step_lower_stage(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
                         StepProgram *program, Error *error) {
-    const bool stages = plan_has_stages(plan);
-    const Schedule *schedule = stages ? schedule_of(plan) : schedules[0];
-    FAIL_IF(!schedule, error, STATUS_INFEASIBLE, "the schedule %s of a pipeline is not predicted yet",
-            pp_schedule_names[plan->pp_schedule]);
-    const LoweringChoice choice = {.stage = stage, .schedule = schedule};
-    return step_lower_chosen(model, plan, target, &choice, arena, program, error);
+    return step_lower_scheduled(model, plan, target, (LoweringChoice){.stage = stage}, arena, program, error);
 }
 
 Status step_lower_alone(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,

@@ -74,6 +74,7 @@ typedef struct LoweringChoice {
     uint32_t frozen;           // bit per unit that is not trained
     bool alone;                // without messages, in any order: step_lower_alone
     bool mean;                 // model two kinds of layers by their mean, whichever the target runs
+    int32_t buffered_steps;    // micro-steps of a round whose messages have buffers; 0 = the plan's (lower_short.c)
 } LoweringChoice;
 
 typedef struct Lowering {
@@ -171,6 +172,10 @@ void fp8_choose_weights(Lowering *lowering);
 
 Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                          const LoweringChoice *choice, Arena *arena, StepProgram *program, Error *error);
+
+// The same with the plan's schedule, if it has stages.
+Status step_lower_scheduled(const ModelSpec *model, const TrainPlan *plan, const Target *target, LoweringChoice choice,
+                            Arena *arena, StepProgram *program, Error *error);
 
 // ---- parameters (lower_units.c)
 

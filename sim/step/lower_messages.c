@@ -21,19 +21,17 @@ static bool comes_from_afar(const Lowering *lowering, int peer) {  // from a sta
 
 // Buffers of what arrives beyond the slots that take turns.
 static void keep_buffers(Lowering *lowering) {
-    const int64_t all = plan_round_steps(lowering->plan);
-    const int32_t x = residual_stream(lowering), gradients = gradient_stream(lowering);
-    int64_t bytes = 0;
-    for (int32_t c = 0; c < lowering->held->chunk_count && lowering->target->buffers_each_message; c++) {
-        const StageChunk *chunk = &lowering->held->chunks[c];
-        const int64_t each = stream_at(lowering, x, chunk->first).bytes;
-        bytes += comes_from_afar(lowering, chunk->before) ? (all - lowering->tensors[x].micro_steps) * each : 0;
-        bytes += comes_from_afar(lowering, chunk->after) ? (all - lowering->tensors[gradients].micro_steps) * each : 0;
-    }
-    if (bytes > 0) {
-        const Dtype dtype = lowering->tensors[x].dtype;
-        const int32_t kept =
-            lowering_tensor(lowering, "receive buffers", ROLE_COMMUNICATION, dtype, bytes / dtype_bytes(dtype));
+    const LoweringChoice *choice = lowering->choice;
+    const int32_t inputs = residual_stream(lowering), gradients = gradient_stream(lowering);
+    const Tensor *x = &lowering->tensors[inputs];
+    const ReceivedMessages received = schedule_received(choice->schedule->folded, mesh_stages(&lowering->plan->mesh),
+                                                        lowering->held->chunk_count, choice->stage);
+    const int32_t all = choice->buffered_steps > 0 ? choice->buffered_steps : plan_round_steps(lowering->plan);
+    const double count =
+        schedule_beyond_slots(&received, all, x->micro_steps, lowering->tensors[gradients].micro_steps);
+    if (lowering->target->buffers_each_message && count > 0) {
+        const int64_t elements = (int64_t)count * x->bytes / dtype_bytes(x->dtype);
+        const int32_t kept = lowering_tensor(lowering, "receive buffers", ROLE_COMMUNICATION, x->dtype, elements);
         lowering->tensors[kept].persistent = lowering->tensors[kept].untouched = true;
     }
 }

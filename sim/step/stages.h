@@ -14,6 +14,10 @@ typedef struct StepPrograms {
 Status step_lower_stages(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena,
                          StepPrograms *programs, Error *error);
 
+// Of one stage, with few of the micro-steps: it holds as much (lower_short.c).
+Status step_lower_short(const ModelSpec *model, const TrainPlan *plan, const Target *target, int stage, Arena *arena,
+                        StepProgram *program, Error *error);
+
 static inline const StepProgram *step_program_of(const StepPrograms *programs, const Mesh *mesh, int rank) {
     return &programs->of[mesh_stage_of(mesh, rank)];
 }

@@ -73,3 +73,9 @@ static inline ReceivedMessages schedule_received(bool folded, int32_t stages, in
     const int32_t first = stage == 0, last = stage + 1 == stages, both = chunks - first - last;
     return folded ? (ReceivedMessages){both, both} : (ReceivedMessages){chunks - first, chunks - last};
 }
+
+// Of what a stage receives in a round, messages beyond those that slots for so many micro-steps hold.
+static inline double schedule_beyond_slots(const ReceivedMessages *received, int32_t micro_steps, double input_slots,
+                                           double gradient_slots) {
+    return (micro_steps - input_slots) * received->inputs + (micro_steps - gradient_slots) * received->gradients;
+}
