@@ -28,8 +28,7 @@ enum { PROGRAMS_BYTES = 12 << 20 };
 
 Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *arena) {
     Analytic *analytic = ARENA_NEW(arena, Analytic);
-    *analytic =
-        (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}, .in_flight = 1};
+    *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}};
     analytic->cost.paired = true;
     analytic->memory_of = analytic;
     analytic->traces = &analytic->own_traces;
@@ -383,14 +382,15 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
     return STATUS_OK;
 }
 
-Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
+Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_flight, Estimate *estimate,
+                          Error *error) {
     const MemoKey key = analytic_memory_key(analytic, plan);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &key);
     if (!memory) {
         TRY(make_memory(analytic, plan, &key, &memory, error));
     }
     const double share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
-    memory_curve_at(memory, plan->micro_batch, share, analytic->in_flight, estimate);
+    memory_curve_at(memory, plan->micro_batch, share, in_flight, estimate);
     if (!target_is_executor(analytic->cost.target)) {
         estimate->reserved_bytes += target_overlap_bytes(analytic->cost.target, &analytic->model, plan);
     }
@@ -417,12 +417,12 @@ Status analytic_no_bytes(Estimate *estimate) {
 static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     TRY(analytic_time_alike(analytic, plan, estimate, error));
     estimate->is_bound = analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s);
-    return estimate->is_bound ? analytic_no_bytes(estimate) : analytic_add_bytes(analytic, plan, estimate, error);
+    return estimate->is_bound ? analytic_no_bytes(estimate) : analytic_add_bytes(analytic, plan, 1, estimate, error);
 }
 
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     *estimate = (Estimate){0};
-    return analytic_add_bytes(analytic, plan, estimate, error);
+    return analytic_add_bytes(analytic, plan, 1, estimate, error);
 }
 
 Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -39,7 +39,6 @@ struct Analytic {
     PipelineOrders orders;
     Memo splits;                // how layers are split over stages
     int stage;                  // pipeline stage for which pieces are looked up and built
-    double in_flight;           // its micro-steps whose backward has not run yet
     const TrainPlan *pipeline;  // whose stage is timed; NULL: a plan without stages
     bool stops_host;            // at each of its messages
     EstimateLimits limits;
@@ -56,7 +55,10 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
 
 // As if gathers, reductions and updates took no time: no more than with any number of data ranks.
 Status analytic_time_alone(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
-Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+
+// in_flight: its micro-steps whose backward has not run yet.
+Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_flight, Estimate *estimate,
+                          Error *error);
 bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage);
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 

@@ -227,6 +227,7 @@ void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_sha
         peak = bytes > peak ? bytes : peak;  // fmax is a call
     }
     estimate->carried_bytes = curve->carried_bytes * micro_batch;
+    estimate->in_flight = in_flight;
     estimate->growing_bytes = curve->growing_bytes;
     estimate->first_growing_bytes = curve->first_growing_bytes;
     estimate->last_growing_bytes = curve->last_growing_bytes;

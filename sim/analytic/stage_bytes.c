@@ -5,7 +5,7 @@
 #include "sim/analytic/stages.h"
 
 // Of micro-steps through all of the stage's layers: its chunks may have different numbers of them.
-static double in_flight(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
+static double steps_in_flight(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
     const int32_t *layers = stage_chunk_layers(split, shape, stage);
     bool alike = true;
     for (int32_t chunk = 1; chunk < shape->chunks; chunk++) {
@@ -17,22 +17,11 @@ static double in_flight(Analytic *analytic, const PipelineShape *shape, const St
                : pipeline_most_bytes(&analytic->orders, shape, stage, &load);
 }
 
-static void look_at(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
-    analytic->stage = stage;
-    analytic->in_flight = in_flight(analytic, shape, split, stage);
-}
-
-static void look_away(Analytic *analytic) {
-    analytic->stage = 0;
-    analytic->in_flight = 1;
-}
-
 // Is there a moment at which the stage holds most and has all gradients?
-static bool is_steady(Analytic *analytic, const PipelineShape *shape, const StageSplit *split, int stage) {
+static bool is_steady(const PipelineShape *shape, const Estimate *estimate) {
     enum { GROUPS = 3 };
     const int32_t group = shape->group > shape->stages ? shape->group : shape->stages;
-    return shape->chunks > 1 ? shape->micro_steps >= GROUPS * group
-                             : shape->micro_steps > in_flight(analytic, shape, split, stage);
+    return shape->chunks > 1 ? shape->micro_steps >= GROUPS * group : shape->micro_steps > estimate->in_flight;
 }
 
 // What comes and goes leaves free blocks of other sizes (stage_slack); what is held for good does not.
@@ -55,19 +44,20 @@ static void take_off_growing(Analytic *analytic, const TrainPlan *alone, const P
                                estimate->last_growing_bytes,
                                estimate->early_bytes};
     const bool planned = target_is_executor(analytic->cost.target);  // slots are there from the first forward on
-    if (planned || is_steady(analytic, shape, split, stage) || load.layers == 0 || estimate->growing_bytes == 0) {
+    if (planned || is_steady(shape, estimate) || load.layers == 0 || estimate->growing_bytes == 0) {
         return;
     }
-    const double both = load.carried_bytes * analytic->in_flight + estimate->growing_bytes + load.early_bytes;
+    const double both = load.carried_bytes * estimate->in_flight + estimate->growing_bytes + load.early_bytes;
     const double less = fmax(0, both - pipeline_most_bytes(&analytic->orders, shape, stage, &load));
     add_bytes(analytic, alone, -less, false, estimate);
 }
 
 // What arrives has slots for one micro-step more than are in flight, a gradient for two (lower_messages.c).
-static double buffered_bytes(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage) {
+static double buffered_bytes(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, int stage,
+                             double in_flight) {
     const Target *target = analytic->cost.target;
     const ReceivedMessages received = schedule_received(shape->schedule->folded, shape->stages, shape->chunks, stage);
-    const double inputs = fmin(analytic->in_flight + 1, shape->micro_steps), gradients = fmin(2, shape->micro_steps);
+    const double inputs = fmin(in_flight + 1, shape->micro_steps), gradients = fmin(2, shape->micro_steps);
     return target->buffers_each_message ? schedule_beyond_slots(&received, shape->micro_steps, inputs, gradients) *
                                               (double)target_message_bytes(target, &analytic->model, plan)
                                         : 0;
@@ -86,12 +76,13 @@ static double kept_bytes(const Analytic *analytic, const TrainPlan *plan, const 
 
 Status stage_add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
                        int stage, Estimate *estimate, Error *error) {
-    look_at(analytic, shape, split, stage);
-    const Status status = analytic_add_bytes(analytic, alone, estimate, error);
+    const double in_flight = steps_in_flight(analytic, shape, split, stage);
+    analytic->stage = stage;
+    const Status status = analytic_add_bytes(analytic, alone, in_flight, estimate, error);
+    analytic->stage = 0;
     take_off_growing(analytic, alone, shape, split, stage, estimate);
-    add_bytes(analytic, alone, buffered_bytes(analytic, alone, shape, stage), true, estimate);
+    add_bytes(analytic, alone, buffered_bytes(analytic, alone, shape, stage, in_flight), true, estimate);
     add_bytes(analytic, alone, kept_bytes(analytic, alone, shape, split, stage), false, estimate);
-    look_away(analytic);
     return status;
 }
 
@@ -121,9 +112,7 @@ static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const 
     const bool whole = target_has_whole_logits(analytic->cost.target);
     const int32_t fewer = pipeline_held(&analytic->orders, shape, split->stage[STAGE_FULLEST]) -
                           pipeline_held(&analytic->orders, shape, split->stage[STAGE_LAST]);
-    const double growing = is_steady(analytic, shape, split, split->stage[STAGE_FULLEST])
-                               ? 0
-                               : fullest->growing_bytes;  // may not be all there
+    const double growing = is_steady(shape, fullest) ? 0 : fullest->growing_bytes;  // may not be all there
     return bytes / (whole ? 1 : plan->mesh.size[AXIS_TP]) + growing > fullest->carried_bytes * fewer / shape->chunks;
 }
 
@@ -161,21 +150,13 @@ static bool first_may_need_most(Analytic *analytic, const TrainPlan *plan, const
     if (stage_mixes_layers(model) || plan_has_adapters(plan)) {
         return plan->pp_split != SPLIT_TARGET || split->first_dense > 0;
     }
-    const double carried = fullest->carried_bytes / layers *
-                           (split->first_layers * in_flight(analytic, shape, split, 0) -
-                            layers * in_flight(analytic, shape, split, split->stage[STAGE_FULLEST]));
+    const double carried =
+        fullest->carried_bytes / layers *
+        (split->first_layers * steps_in_flight(analytic, shape, split, 0) - layers * fullest->in_flight);
     const double parameters =
         (double)model->vocab * (double)model->hidden - fewer * (double)model_layers_parameters(model) / model->layers;
     const double each = parameters > 0 ? MOST_PER_PARAMETER : LEAST_PER_PARAMETER;
     return carried + each * parameters / plan->mesh.size[AXIS_TP] > 0;
-}
-
-static double buffered_at(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                          const StageSplit *split, int stage) {
-    look_at(analytic, shape, split, stage);
-    const double bytes = buffered_bytes(analytic, plan, shape, stage);
-    look_away(analytic);
-    return bytes;
 }
 
 // The second stage keeps a micro-step less than the first, but receives inputs: it is looked at where their buffers are
@@ -186,7 +167,9 @@ static Status add_second(Analytic *analytic, const TrainPlan *plan, const Pipeli
     if (!target->buffers_each_message || estimate->stage > 0 || shape->stages < 3) {
         return STATUS_OK;
     }
-    const double more = buffered_at(analytic, plan, shape, split, 1) - buffered_at(analytic, plan, shape, split, 0);
+    const double later = steps_in_flight(analytic, shape, split, 1);
+    const double more =
+        buffered_bytes(analytic, plan, shape, 1, later) - buffered_bytes(analytic, plan, shape, 0, estimate->in_flight);
     return target_cached_bytes(target, plan, more, more) > (1 - STAGES_ALIKE) * estimate->reserved_bytes
                ? add_stage(analytic, plan, 1, STAGES_ALIKE, estimate, error)
                : STATUS_OK;
