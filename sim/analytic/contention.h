@@ -79,6 +79,7 @@ typedef struct LayerWork {
     double lane_kernels_s;             // copies and casts on the sharding lanes
     double layers_s[BACKGROUNDS];      // isolated, per layer: the layer's own
     double collective_s[BACKGROUNDS];  // and its part of the edge units'
+    double replica_share;              // of the sum over replicas, what finds kernels to run beside
     bool take_turns;                   // gather and scatter share a communicator
 } LayerWork;
 

@@ -77,8 +77,8 @@ static bool same_beside(const Overlap *overlap, const ShardCosts *costs, MicroVa
                   sizeof overlap->edge_beside[0][0]) == 0;
 }
 
-// Of the sum of a layer's whole gradients, what finds kernels to run beside: those of the next layer up to its first
-// gradient, where there is one buffer for both.
+// Kernels beside the sum of a layer's whole gradients are those of the next layer up to its first gradient, where there
+// is one buffer for both.
 static double replica_share(const Overlap *overlap, const ShardCosts *costs, int pass) {
     const double sum_s = costs->seconds[UNIT_LAYER][SHARD_REPLICA];
     const bool waits = pass == LAYERS_BACKWARD && overlap->sums_whole && overlap->before_gradient_s > 0;
@@ -87,14 +87,14 @@ static double replica_share(const Overlap *overlap, const ShardCosts *costs, int
 
 static LayerWork layer_work(const Overlap *overlap, const ShardCosts *costs, MicroVariant variant, int pass) {
     const double *layer_s = costs->seconds[UNIT_LAYER];
-    LayerWork work = {.take_turns = overlap->shared_communicator};
+    LayerWork work = {.take_turns = overlap->shared_communicator, .replica_share = replica_share(overlap, costs, pass)};
     for (int i = 0; i < BACKGROUNDS; i++) {
         const ShardKind kind = kind_of(overlap, variant, pass, i);
         double edges_s = 0;
         for (int unit = 0; unit < UNIT_COUNT; unit++) {
             edges_s += overlap->edge_beside[variant][pass][unit][i] * costs->seconds[unit][kind];
         }
-        const double share = i == BACKGROUND_REPLICA ? replica_share(overlap, costs, pass) : 1;
+        const double share = i == BACKGROUND_REPLICA ? work.replica_share : 1;
         work.layers_s[i] = overlap->beside[variant][pass][i] * layer_s[kind] * share +
                            overlap->experts_beside[variant][pass][i] * costs->seconds[UNIT_EXPERTS][kind];
         work.collective_s[i] = work.layers_s[i] + edges_s / overlap->layers;
@@ -143,8 +143,7 @@ void overlap_factors(const Overlap *overlap, const ShardCosts *costs, const Over
             LayerFactors *made = &factors[variant][pass];
             *made = layer_factors(response, contention->rates, &work);
             made->spare = spare_of(overlap, response, &work, pass, made->block);
-            const double share = replica_share(overlap, costs, pass);
-            made->collective[BACKGROUND_REPLICA] = 1 + (made->collective[BACKGROUND_REPLICA] - 1) * share;
+            made->collective[BACKGROUND_REPLICA] = 1 + (made->collective[BACKGROUND_REPLICA] - 1) * work.replica_share;
         }
     }
 }
