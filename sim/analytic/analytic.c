@@ -382,7 +382,7 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
     return STATUS_OK;
 }
 
-Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_flight, Estimate *estimate,
+Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_flight, bool drains, Estimate *estimate,
                           Error *error) {
     const MemoKey key = analytic_memory_key(analytic, plan);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &key);
@@ -390,7 +390,7 @@ Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_f
         TRY(make_memory(analytic, plan, &key, &memory, error));
     }
     const double share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
-    memory_curve_at(memory, plan->micro_batch, share, in_flight, estimate);
+    memory_curve_at(memory, plan->micro_batch, share, in_flight, drains, estimate);
     if (!target_is_executor(analytic->cost.target)) {
         estimate->reserved_bytes += target_overlap_bytes(analytic->cost.target, &analytic->model, plan);
     }
@@ -417,12 +417,13 @@ Status analytic_no_bytes(Estimate *estimate) {
 static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     TRY(analytic_time_alike(analytic, plan, estimate, error));
     estimate->is_bound = analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s);
-    return estimate->is_bound ? analytic_no_bytes(estimate) : analytic_add_bytes(analytic, plan, 1, estimate, error);
+    return estimate->is_bound ? analytic_no_bytes(estimate)
+                              : analytic_add_bytes(analytic, plan, 1, false, estimate, error);
 }
 
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     *estimate = (Estimate){0};
-    return analytic_add_bytes(analytic, plan, 1, estimate, error);
+    return analytic_add_bytes(analytic, plan, 1, false, estimate, error);
 }
 
 Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

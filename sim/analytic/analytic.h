@@ -46,7 +46,8 @@ typedef struct Estimate {
     double reserved_bytes;
     int stage;                                       // pipeline stage that these bytes belong to
     double carried_bytes;                            // carried by each micro-step from its forward to its backward
-    double in_flight;                                // micro-steps whose carried bytes are in the peak
+    double in_flight;                                // micro-steps that do so at a time
+    double drained_bytes;                            // the most while the last of them is the only one; 0 = not known
     double growing_bytes;                            // of these, whole gradients, first allocated by the first backward
     double first_growing_bytes, last_growing_bytes;  // of these, the embedding's and the head's
     double early_bytes;                              // of the peak, gathered until the last forward of the embedding

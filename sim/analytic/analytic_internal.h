@@ -56,8 +56,8 @@ Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *
 // As if gathers, reductions and updates took no time: no more than with any number of data ranks.
 Status analytic_time_alone(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
-// in_flight: its micro-steps whose backward has not run yet.
-Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_flight, Estimate *estimate,
+// in_flight, drains: of memory_curve_at.
+Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_flight, bool drains, Estimate *estimate,
                           Error *error);
 bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage);
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

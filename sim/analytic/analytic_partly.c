@@ -46,16 +46,15 @@ static double kept_share(Analytic *analytic, const TrainPlan *plan, const Pipeli
            pipeline_most_bytes(&analytic->orders, shape, stage, &whole);
 }
 
-// The larger bytes of this stage, which keeps this share; of alike ones it is the later (STAGES_ALIKE).
+// The larger bytes of this stage, which keeps this share.
 static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, double kept, Estimate *estimate,
                         Error *error) {
-    const bool later = analytic->cost.target->buffers_each_message && stage + 1 < mesh_stages(&plan->mesh);
     const TrainPlan all = all_recomputed(plan), none = none_recomputed(plan);
     Estimate most, least;
     TRY(analytic_bytes_of_stage(analytic, &all, stage, &most, error));
     TRY(analytic_bytes_of_stage(analytic, &none, stage, &least, error));
     const double reserved = analytic_between(most.reserved_bytes, least.reserved_bytes, kept);
-    if (reserved > (later ? STAGES_ALIKE : 1) * estimate->reserved_bytes) {
+    if (reserved > estimate->reserved_bytes) {
         estimate->reserved_bytes = reserved;
         estimate->peak_bytes = analytic_between(most.peak_bytes, least.peak_bytes, kept);
         estimate->stage = stage;

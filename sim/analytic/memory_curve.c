@@ -7,8 +7,7 @@
 #include <string.h>
 
 typedef struct Sample {
-    LiveMoment *moments;
-    int32_t count;
+    LiveMoments moments;
     double resident_bytes;
 } Sample;
 
@@ -17,14 +16,16 @@ static bool is_padding(const StepProgram *program, const LiveMoment *moment) {
 }
 
 static void take_sample(const StepProgram *program, const LiveTrace *who, Arena *arena, Sample *sample) {
-    const int32_t count = memory_moments_of(program, who, arena, &sample->moments);
-    sample->resident_bytes = (double)memory_resident_bytes(program);
-    sample->count = 0;
-    for (int32_t i = 0; i < count; i++) {
-        if (!is_padding(program, &sample->moments[i])) {
-            sample->moments[sample->count++] = sample->moments[i];
+    const LiveMoments all = memory_moments_of(program, who, arena);
+    int32_t count = 0, drained = 0;
+    for (int32_t i = 0; i < all.count; i++) {
+        if (!is_padding(program, &all.rows[i])) {
+            all.rows[count++] = all.rows[i];
+            drained += i < all.drained;
         }
     }
+    sample->moments = (LiveMoments){all.rows, count, drained};
+    sample->resident_bytes = (double)memory_resident_bytes(program);
 }
 
 typedef struct Spread {
@@ -45,20 +46,20 @@ static bool below(const MemoryPlane *a, const MemoryPlane *b) {
            a->sequence_bytes <= b->sequence_bytes;
 }
 
-// Keeps the planes that no other one covers everywhere. *covering: one that covered the moment before, and mostly
-// covers this one too.
+// Keeps the planes that no other one covers everywhere; drained ones cover none of the others. *covering: one that
+// covered the moment before, and mostly covers this one too.
 static void add_plane(MemoryCurve *curve, const MemoryPlane *plane, int32_t *covering) {
     if (*covering < curve->count && below(plane, &curve->planes[*covering])) {
         return;
     }
-    int32_t kept = 0;
+    int32_t kept = curve->drained;
     for (int32_t i = 0; i < curve->count; i++) {
         if (below(plane, &curve->planes[i])) {
             *covering = i;
             return;
         }
     }
-    for (int32_t i = 0; i < curve->count; i++) {
+    for (int32_t i = curve->drained; i < curve->count; i++) {
         if (!below(&curve->planes[i], plane)) {
             curve->planes[kept++] = curve->planes[i];
         }
@@ -68,22 +69,29 @@ static void add_plane(MemoryCurve *curve, const MemoryPlane *plane, int32_t *cov
     *covering = kept;
 }
 
-static Status join_samples(const Sample samples[3], const Spread *spread, Arena *arena, MemoryCurve *curve,
-                           Error *error) {
-    if (samples[0].count != samples[1].count || samples[0].count != samples[2].count) {
-        return error_set(error, STATUS_INTERNAL, "neighbouring plans lower to programs of %d, %d and %d moments",
-                         samples[0].count, samples[1].count, samples[2].count);
-    }
-    MemoryPlane *planes = ARENA_UNCLEARED(arena, MemoryPlane, samples[0].count + 1);
-    curve->planes = planes;
-    curve->resident =
-        plane_through(spread, samples[0].resident_bytes, samples[1].resident_bytes, samples[2].resident_bytes);
-    int32_t covering = 0;
-    for (int32_t i = 0; i < samples[0].count; i++) {
-        const MemoryPlane plane = plane_through(spread, samples[0].moments[i].bytes, samples[1].moments[i].bytes,
-                                                samples[2].moments[i].bytes);
+static void add_planes(MemoryCurve *curve, const Sample samples[3], const Spread *spread, int32_t first, int32_t end) {
+    const LiveMoment *here = samples[0].moments.rows, *more_sequences = samples[1].moments.rows,
+                     *more_ranks = samples[2].moments.rows;
+    int32_t covering = curve->count;
+    curve->drained = curve->count;
+    for (int32_t i = first; i < end; i++) {
+        const MemoryPlane plane = plane_through(spread, here[i].bytes, more_sequences[i].bytes, more_ranks[i].bytes);
         add_plane(curve, &plane, &covering);
     }
+}
+
+static Status join_samples(const Sample samples[3], const Spread *spread, Arena *arena, MemoryCurve *curve,
+                           Error *error) {
+    const LiveMoments *moments = &samples[0].moments;
+    if (moments->count != samples[1].moments.count || moments->count != samples[2].moments.count) {
+        return error_set(error, STATUS_INTERNAL, "neighbouring plans lower to programs of %d, %d and %d moments",
+                         moments->count, samples[1].moments.count, samples[2].moments.count);
+    }
+    curve->planes = ARENA_UNCLEARED(arena, MemoryPlane, moments->count + 1);
+    curve->resident =
+        plane_through(spread, samples[0].resident_bytes, samples[1].resident_bytes, samples[2].resident_bytes);
+    add_planes(curve, samples, spread, 0, moments->drained);
+    add_planes(curve, samples, spread, moments->drained, moments->count);
     return STATUS_OK;
 }
 
@@ -205,6 +213,7 @@ Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Aren
     const double resident = (double)memory_resident_bytes(program);
     *curve = (MemoryCurve){.planes = &planned,
                            .count = 1,
+                           .drained = 1,
                            .slack = program->target->runtime.allocator_slack,
                            .moving_slack = target_moving_slack(program->target, &program->plan),
                            .resident = {.fixed_bytes = resident},
@@ -219,13 +228,20 @@ static double plane_at(const MemoryPlane *plane, double micro_batch, double shar
     return plane->fixed_bytes + plane->share_bytes * share + plane->sequence_bytes * micro_batch;
 }
 
-void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, double in_flight,
-                     Estimate *estimate) {
-    double peak = 0;
-    for (int32_t i = 0; i < curve->count; i++) {
-        const double bytes = plane_at(&curve->planes[i], micro_batch, shard_share);
-        peak = bytes > peak ? bytes : peak;  // fmax is a call
+static double largest_at(const MemoryPlane *planes, int32_t count, double micro_batch, double share) {
+    double largest = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const double bytes = plane_at(&planes[i], micro_batch, share);
+        largest = bytes > largest ? bytes : largest;  // fmax is a call
     }
+    return largest;
+}
+
+void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, double in_flight, bool drains,
+                     Estimate *estimate) {
+    const int32_t full = drains ? curve->drained : curve->count;
+    const double drained = largest_at(curve->planes + full, curve->count - full, micro_batch, shard_share);
+    double peak = largest_at(curve->planes, full, micro_batch, shard_share);
     estimate->carried_bytes = curve->carried_bytes * micro_batch;
     estimate->in_flight = in_flight;
     estimate->growing_bytes = curve->growing_bytes;
@@ -233,7 +249,9 @@ void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_sha
     estimate->last_growing_bytes = curve->last_growing_bytes;
     estimate->early_bytes = curve->early_bytes;
     peak += estimate->carried_bytes * (in_flight - 1);
+    peak = drained > peak ? drained : peak;
     estimate->peak_bytes = peak + curve->workspace_bytes;
+    estimate->drained_bytes = drained > 0 ? drained + curve->workspace_bytes : 0;
     const double resident = plane_at(&curve->resident, micro_batch, shard_share);
     estimate->reserved_bytes =
         peak * (1 + curve->slack) + (peak - resident) * curve->moving_slack + curve->fixed_reserved_bytes;

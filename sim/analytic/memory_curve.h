@@ -15,8 +15,8 @@ typedef struct MemoryPlane {
 } MemoryPlane;
 
 typedef struct MemoryCurve {
-    MemoryPlane *planes;  // moments; the largest counts
-    int32_t count;
+    MemoryPlane *planes;          // moments; the largest counts
+    int32_t count, drained;       // from this one on, as of LiveMoments
     double fixed_reserved_bytes;  // outside the allocator, without what tp_overlap needs where that is not planned
     double workspace_bytes;       // of them, alive in the allocator
     double slack, moving_slack;   // of the peak; of what is not resident
@@ -53,6 +53,7 @@ Status memory_curve_make(const CurveSource *from, const TrainPlan *plan, Arena *
 Status memory_curve_planned(const StepProgram *program, LiveTraces *traces, Arena *scratch, Arena *arena,
                             MemoryCurve *curve, Error *error);
 
-// Fills the byte fields of the estimate. in_flight: micro-steps whose backward has not run, at least 1.
-void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, double in_flight,
+// Fills the byte fields of the estimate. in_flight: micro-steps whose backward has not run, at least 1; a stage that
+// drains has run all others' when it begins the last one's.
+void memory_curve_at(const MemoryCurve *curve, int micro_batch, double shard_share, double in_flight, bool drains,
                      Estimate *estimate);

@@ -17,6 +17,11 @@ static double steps_in_flight(Analytic *analytic, const PipelineShape *shape, co
                : pipeline_most_bytes(&analytic->orders, shape, stage, &load);
 }
 
+// Chunks, and weight gradients of their own, end one after another.
+static bool drains(const PipelineShape *shape) {
+    return shape->chunks == 1 && !shape->schedule->splits;
+}
+
 // Is there a moment at which the stage holds most and has all gradients?
 static bool is_steady(const PipelineShape *shape, const Estimate *estimate) {
     enum { GROUPS = 3 };
@@ -27,6 +32,7 @@ static bool is_steady(const PipelineShape *shape, const Estimate *estimate) {
 // What comes and goes leaves free blocks of other sizes (stage_slack); what is held for good does not.
 static void add_bytes(const Analytic *analytic, const TrainPlan *alone, double bytes, bool held, Estimate *estimate) {
     estimate->peak_bytes += bytes;
+    estimate->drained_bytes += held ? bytes : 0;
     estimate->reserved_bytes += target_cached_bytes(analytic->cost.target, alone, bytes, held ? bytes : 0);
 }
 
@@ -49,7 +55,7 @@ static void take_off_growing(Analytic *analytic, const TrainPlan *alone, const P
     }
     const double both = load.carried_bytes * estimate->in_flight + estimate->growing_bytes + load.early_bytes;
     const double less = fmax(0, both - pipeline_most_bytes(&analytic->orders, shape, stage, &load));
-    add_bytes(analytic, alone, -less, false, estimate);
+    add_bytes(analytic, alone, -fmin(less, estimate->peak_bytes - estimate->drained_bytes), false, estimate);
 }
 
 // What arrives has slots for one micro-step more than are in flight, a gradient for two (lower_messages.c).
@@ -78,7 +84,7 @@ Status stage_add_bytes(Analytic *analytic, const TrainPlan *alone, const Pipelin
                        int stage, Estimate *estimate, Error *error) {
     const double in_flight = steps_in_flight(analytic, shape, split, stage);
     analytic->stage = stage;
-    const Status status = analytic_add_bytes(analytic, alone, in_flight, estimate, error);
+    const Status status = analytic_add_bytes(analytic, alone, in_flight, drains(shape), estimate, error);
     analytic->stage = 0;
     take_off_growing(analytic, alone, shape, split, stage, estimate);
     add_bytes(analytic, alone, buffered_bytes(analytic, alone, shape, stage, in_flight), true, estimate);
@@ -100,6 +106,11 @@ static double more_parameters(const Analytic *analytic, const TrainPlan *plan, c
     return fmax(0, head - embedding - of_layers);
 }
 
+// How much less than the fullest stage one needs that keeps so many micro-steps fewer.
+static double kept_less(const Estimate *fullest, double fewer) {
+    return fmin(fullest->carried_bytes * fewer, fullest->peak_bytes - fullest->drained_bytes);
+}
+
 // The last stage keeps fewest micro-steps, but has the logits: it is looked at where what it does not keep is less than
 // they can be (fp32 logits, their softmax and gradient, a copy or two), and than a gathered copy of the head and the
 // states of what it has more.
@@ -113,7 +124,7 @@ static bool last_may_need_most(Analytic *analytic, const TrainPlan *plan, const 
     const int32_t fewer = pipeline_held(&analytic->orders, shape, split->stage[STAGE_FULLEST]) -
                           pipeline_held(&analytic->orders, shape, split->stage[STAGE_LAST]);
     const double growing = is_steady(shape, fullest) ? 0 : fullest->growing_bytes;  // may not be all there
-    return bytes / (whole ? 1 : plan->mesh.size[AXIS_TP]) + growing > fullest->carried_bytes * fewer / shape->chunks;
+    return bytes / (whole ? 1 : plan->mesh.size[AXIS_TP]) + growing > kept_less(fullest, (double)fewer / shape->chunks);
 }
 
 Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
@@ -125,12 +136,11 @@ Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int st
     return stage_add_bytes(analytic, &alone, &shape, split, stage, estimate, error);
 }
 
-// Another stage's, where it needs `least` of the estimate's.
-static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, double least, Estimate *estimate,
-                        Error *error) {
+// Another stage's, where it needs more.
+static Status add_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error) {
     Estimate other;
     TRY(analytic_bytes_of_stage(analytic, plan, stage, &other, error));
-    if (other.reserved_bytes > least * estimate->reserved_bytes) {
+    if (other.reserved_bytes > estimate->reserved_bytes) {
         estimate->peak_bytes = other.peak_bytes;
         estimate->reserved_bytes = other.reserved_bytes;
         estimate->stage = stage;
@@ -159,32 +169,38 @@ static bool first_may_need_most(Analytic *analytic, const TrainPlan *plan, const
     return carried + each * parameters / plan->mesh.size[AXIS_TP] > 0;
 }
 
-// The second stage keeps a micro-step less than the first, but receives inputs: it is looked at where their buffers are
-// more than stages alike differ by. Those behind it have one buffer more for each micro-step that they keep less.
-static Status add_second(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
-                         Estimate *estimate, Error *error) {
-    const Target *target = analytic->cost.target;
-    if (!target->buffers_each_message || estimate->stage > 0 || shape->stages < 3) {
+// How much more than the first stage one behind it with as many layers needs.
+static double more_behind_first(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                                const StageSplit *split, int stage, const Estimate *first) {
+    const double in_flight = steps_in_flight(analytic, shape, split, stage);
+    return buffered_bytes(analytic, plan, shape, stage, in_flight) -
+           buffered_bytes(analytic, plan, shape, 0, first->in_flight) - kept_less(first, first->in_flight - in_flight);
+}
+
+// Stages behind the first keep less, but receive inputs, which have a buffer more for each micro-step that they keep
+// less: the second needs most of them where most is needed in between, the last but one where it is at the end.
+static Status add_behind_first(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                               const StageSplit *split, Estimate *estimate, Error *error) {
+    if (!analytic->cost.target->buffers_each_message || estimate->stage > 0 || shape->stages < 3) {
         return STATUS_OK;
     }
-    const double later = steps_in_flight(analytic, shape, split, 1);
-    const double more =
-        buffered_bytes(analytic, plan, shape, 1, later) - buffered_bytes(analytic, plan, shape, 0, estimate->in_flight);
-    return target_cached_bytes(target, plan, more, more) > (1 - STAGES_ALIKE) * estimate->reserved_bytes
-               ? add_stage(analytic, plan, 1, STAGES_ALIKE, estimate, error)
-               : STATUS_OK;
+    const int late = shape->stages - 2;
+    const double second = more_behind_first(analytic, plan, shape, split, 1, estimate);
+    const double last_but_one = more_behind_first(analytic, plan, shape, split, late, estimate);
+    return fmax(second, last_but_one) > 0 ? add_stage(analytic, plan, last_but_one > second ? late : 1, estimate, error)
+                                          : STATUS_OK;
 }
 
 Status stage_add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
                       Estimate *estimate, Error *error) {
-    TRY(add_second(analytic, plan, shape, split, estimate, error));
+    TRY(add_behind_first(analytic, plan, shape, split, estimate, error));
     if (first_may_need_most(analytic, plan, shape, split, estimate)) {
-        TRY(add_stage(analytic, plan, 0, 1, estimate, error));
+        TRY(add_stage(analytic, plan, 0, estimate, error));
     }
     if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, estimate)) {
         return STATUS_OK;
     }
-    return add_stage(analytic, plan, split->stage[STAGE_LAST], 1, estimate, error);
+    return add_stage(analytic, plan, split->stage[STAGE_LAST], estimate, error);
 }
 
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

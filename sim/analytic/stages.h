@@ -80,10 +80,6 @@ void stage_add_issue(const StageSplit *split, const ChunkHost *host);
 
 // ---- stage_bytes.c
 
-// Where what each micro-step receives has a buffer of its own, of stages that need alike, to what the moments of an
-// estimate are right, it is the later one: at the update no micro-step is kept, but one more has its buffer.
-#define STAGES_ALIKE 0.995
-
 // Of one stage, whose plan alone it is.
 Status stage_add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
                        int stage, Estimate *estimate, Error *error);

@@ -225,17 +225,34 @@ Status memory_breakdown_cut(const StepProgram *program, const CutOptions *option
     return STATUS_OK;
 }
 
-int32_t memory_moments_of(const StepProgram *program, const LiveTrace *who, Arena *arena, LiveMoment **moments) {
-    Trace trace;
-    int32_t count = 0;
-    trace_begin(&trace, program, who, arena);
-    *moments = ARENA_UNCLEARED(arena, LiveMoment, who->count);
-    for (int32_t i = 0; i < who->count; i++) {
+static int32_t behind_last_forward(const StepProgram *program, const LiveTrace *who) {
+    int32_t first = who->count;
+    while (first > 0 && program->tasks[who->instances[first - 1].task].phase != PHASE_FORWARD) {
+        first--;
+    }
+    return first;
+}
+
+static void add_moments(const Trace *trace, int32_t first, int32_t end, LiveMoments *moments) {
+    const LiveTrace *who = trace->who;
+    LiveMoment *next = &moments->rows[moments->count];
+    for (int32_t i = first; i < end; i++) {
         if (trace_looks_at(who, who->instances[i].layer)) {
-            (*moments)[count++] = (LiveMoment){.task = who->instances[i].task, .bytes = trace.live[i]};
+            *next++ = (LiveMoment){.task = who->instances[i].task, .bytes = trace->live[i]};
         }
     }
-    return count;
+    moments->count = (int32_t)(next - moments->rows);
+}
+
+LiveMoments memory_moments_of(const StepProgram *program, const LiveTrace *who, Arena *arena) {
+    const int32_t behind = behind_last_forward(program, who);
+    LiveMoments moments = {.rows = ARENA_UNCLEARED(arena, LiveMoment, who->count)};
+    Trace trace;
+    trace_begin(&trace, program, who, arena);
+    add_moments(&trace, 0, behind, &moments);
+    moments.drained = moments.count;
+    add_moments(&trace, behind, who->count, &moments);
+    return moments;
 }
 
 const CutOptions memory_breakdown_cut_options = {

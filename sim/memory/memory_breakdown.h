@@ -33,13 +33,19 @@ Status memory_breakdown_stages(const StepPrograms *programs, double limit_bytes,
                                MemoryBreakdown *breakdown, Error *error);
 
 // Live bytes while each task instance runs, persistent buffers included, in issue order; instances that the cut does
-// not look at are left out. What memory_breakdown takes its peak from. Returns how many.
+// not look at are left out. What memory_breakdown takes its peak from.
 typedef struct LiveMoment {
     int32_t task;
     double bytes;
 } LiveMoment;
 
+typedef struct LiveMoments {
+    LiveMoment *rows;
+    int32_t count;
+    int32_t drained;  // from this one on, behind the last forward: of micro-steps only the last one is kept
+} LiveMoments;
+
 // `who` is of a program of the same structure, found with memory_breakdown_cut_options.
-int32_t memory_moments_of(const StepProgram *program, const LiveTrace *who, Arena *arena, LiveMoment **moments);
+LiveMoments memory_moments_of(const StepProgram *program, const LiveTrace *who, Arena *arena);
 
 extern const CutOptions memory_breakdown_cut_options;  // what memory_breakdown uses

@@ -68,16 +68,15 @@ Test(memory_breakdown, cut_loops_give_exactly_the_whole_programs_terms) {
 Test(memory_breakdown, the_peak_is_the_highest_live_moment) {
     Arena arena = {0};
     Error error = {0};
-    LiveMoment *moments;
     LiveTraces traces = {0};
     const LiveTrace *who;
     ProgramBuilder builder = builder_begin(&arena, 30);
     StepProgram *program = example_prefetch(&builder, &(PrefetchOptions){.layers = 30, .micro_batches = 2});
     cr_assert_eq(live_traces_find(&traces, program, &memory_breakdown_cut_options, &who, &error), STATUS_OK);
-    const int32_t count = memory_moments_of(program, who, &arena, &moments);
+    const LiveMoments moments = memory_moments_of(program, who, &arena);
     double highest = 0;
-    for (int32_t i = 0; i < count; i++) {
-        highest = moments[i].bytes > highest ? moments[i].bytes : highest;
+    for (int32_t i = 0; i < moments.count; i++) {
+        highest = moments.rows[i].bytes > highest ? moments.rows[i].bytes : highest;
     }
     cr_assert_eq(highest, breakdown_of(program, &arena).peak_bytes);
     live_traces_free(&traces);
