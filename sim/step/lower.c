@@ -315,6 +315,54 @@ static void lower_step(Lowering *lowering, StepProgram *program) {
     lower_lanes(lowering, &step, program);
 }
 
+// What the stage holds, and its plan as the target runs it.
+static void begin_program(const ModelSpec *model, const TrainPlan *plan, const Target *target,
+                          const LoweringChoice *choice, Arena *arena, StepProgram *program) {
+    *program = (StepProgram){.plan = *plan, .target = target, .stage = choice->stage};
+    program->held = stage_layers(model, plan, target, choice->schedule->folded, choice->stage, arena);
+    program->model = stage_model(model, &program->held, arena);
+    program->layers = program->model.layers;
+    program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
+    if (plan_has_stages(plan) && target->pp_keeps_gathered && plan->zero == 3) {
+        program->plan.reshard = RESHARD_NEVER;
+    }
+}
+
+static Lowering begin_lowering(const StepProgram *program, const LoweringChoice *choice, Arena *arena) {
+    const TrainPlan *plan = &program->plan;
+    const GradSync sync = target_grad_sync(program->target, plan);
+    return (Lowering){.arena = arena,
+                      .model = &program->model,
+                      .plan = plan,
+                      .target = program->target,
+                      .choice = choice,
+                      .held = &program->held,
+                      .loss_tensor = -1,
+                      .norm_square_tensor = -1,
+                      .expert_square_tensor = -1,
+                      .norm_tensor = -1,
+                      .tp = plan->mesh.size[AXIS_TP],
+                      .cp = plan->mesh.size[AXIS_CP],
+                      .sp = plan->mesh.size[AXIS_SP],
+                      .reduce_each = sync != GRAD_SYNC_LAST,
+                      .replicas_each = sync == GRAD_SYNC_EACH || plan_rounds(plan) > 1};
+}
+
+// What follows from the model's kinds of layers, once they are chosen.
+static void choose_sizes(Lowering *lowering) {
+    const ModelSpec *model = lowering->model;
+    const TrainPlan *plan = lowering->plan;
+    const Target *target = lowering->target;
+    const bool fused = target->fused_projections && !lowering_adapters_apart(lowering);
+    lowering->ep = model->experts.count > 0 ? plan->mesh.size[AXIS_EP] : 1;
+    lowering->fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
+    lowering->master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);
+    lowering->fused_qkv = fused || target->fused_qkv || model->fused_qkv;
+    lowering->fused_gate_up = fused || model->fused_gate_up;
+    lowering->dims = tensor_parallel_dims(model, plan, target);
+    lowering->loss_chunks = target_loss_chunks(target, model, plan);
+}
+
 Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Target *target,
                          const LoweringChoice *choice, Arena *arena, StepProgram *program, Error *error) {
     const char *reason = NULL;
@@ -322,45 +370,14 @@ Status step_lower_chosen(const ModelSpec *model, const TrainPlan *plan, const Ta
         target_check(target, model, plan, arena, &reason);
     }
     FAIL_IF(reason, error, STATUS_INFEASIBLE, "%s", reason);
-    *program = (StepProgram){.plan = *plan, .target = target, .stage = choice->stage};
-    program->held = stage_layers(model, plan, target, choice->schedule->folded, choice->stage, arena);
-    program->model = stage_model(model, &program->held, arena);
-    program->layers = program->model.layers;
-    program->model.vocab = target_vocab(target, model, plan->mesh.size[AXIS_TP]);
-    model = &program->model;
-    if (plan_has_stages(plan) && target->pp_keeps_gathered && plan->zero == 3) {
-        program->plan.reshard = RESHARD_NEVER;
-    }
-    plan = &program->plan;
-    const GradSync sync = target_grad_sync(target, plan);
-    Lowering lowering = {.arena = arena,
-                         .model = model,
-                         .plan = plan,
-                         .target = target,
-                         .choice = choice,
-                         .held = &program->held,
-                         .loss_tensor = -1,
-                         .norm_square_tensor = -1,
-                         .expert_square_tensor = -1,
-                         .norm_tensor = -1,
-                         .tp = plan->mesh.size[AXIS_TP],
-                         .cp = plan->mesh.size[AXIS_CP],
-                         .sp = plan->mesh.size[AXIS_SP],
-                         .reduce_each = sync != GRAD_SYNC_LAST,
-                         .replicas_each = sync == GRAD_SYNC_EACH || plan_rounds(plan) > 1};
+    begin_program(model, plan, target, choice, arena, program);
+    Lowering lowering = begin_lowering(program, choice, arena);
     const int runs = program->model.run_count;
-    if (model->experts.count > 0) {  // one list for all layers
+    if (program->model.experts.count > 0) {  // one list for all layers
         mixed_choose(&lowering, &program->model);
         program->model.run_count = lowering.in_turn ? runs : 0;
     }
-    lowering.ep = model->experts.count > 0 ? plan->mesh.size[AXIS_EP] : 1;
-    lowering.fp8 = plan->precision == DTYPE_FP8 ? target->fp8_flavour : FP8_NONE;
-    lowering.master_dtype = target->master_fp32 && !plan->bf16_master ? DTYPE_FP32 : plan_activation_dtype(plan);
-    const bool fused = target->fused_projections && !lowering_adapters_apart(&lowering);
-    lowering.fused_qkv = fused || target->fused_qkv || model->fused_qkv;
-    lowering.fused_gate_up = fused || model->fused_gate_up;
-    lowering.dims = tensor_parallel_dims(model, plan, target);
-    lowering.loss_chunks = target_loss_chunks(target, model, plan);
+    choose_sizes(&lowering);
     add_groups(&lowering);
     lower_units(&lowering);
     lower_unit_tensors(&lowering);
