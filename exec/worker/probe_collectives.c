@@ -82,9 +82,41 @@ static Status probe_group(Probe *probe, const ProbeBuffers *buffers, int communi
     return STATUS_OK;
 }
 
+// Kinds of groups that were measured: over how many nodes, of how many ranks on each.
+typedef struct KnownKinds {
+    int nodes[AXIS_ALL], per_node[AXIS_ALL], count;
+} KnownKinds;
+
+static bool add_kind(KnownKinds *known, const ProbeTopic *topic) {
+    for (int i = 0; i < known->count; i++) {
+        if (known->nodes[i] == topic->nodes && known->per_node[i] == topic->per_node) {
+            return false;
+        }
+    }
+    known->nodes[known->count] = topic->nodes;
+    known->per_node[known->count++] = topic->per_node;
+    return true;
+}
+
+static ProbeTopic topic_of_axes(const Probe *probe, AxisMask axes) {
+    Session at_origin = *probe->session;
+    at_origin.at = (MeshCoordinates){{0}};
+    ProbeTopic topic = {0};
+    hosts_of_group(&at_origin, probe->hosts, axes, &topic.nodes, &topic.per_node);
+    return topic;
+}
+
+// Of all groups over these axes, the one with rank 0.
+static bool in_first_group(const Session *session, AxisMask axes) {
+    bool mine = true;
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        mine = mine && ((axes & AXIS_BIT(axis)) || session->at.at[axis] == 0);
+    }
+    return mine;
+}
+
 Status probe_collectives(Probe *probe, Error *error) {
     Session *session = probe->session;
-    const Mesh *mesh = &session->request->plan.mesh;
     const bool own_memory = session->devices->own_memory;
     ProbeBuffers buffers;
     if (probe->world == 1 || (own_memory && !session->transports->memory)) {
@@ -94,31 +126,18 @@ Status probe_collectives(Probe *probe, Error *error) {
     if (own_memory && !buffers.device) {
         return probe_meet(probe, error);
     }
-    int done[AXIS_ALL][2], done_count = 0;
+    KnownKinds known = {.count = 0};
     for (AxisMask axes = 1; axes <= AXIS_ALL; axes++) {
         const int communicator = communicators_of_axes(&session->communicators, axes);
         if (communicator < 0) {
             continue;
         }
-        const MeshCoordinates origin = {{0}};
-        Session at_origin = *session;
-        at_origin.at = origin;
-        ProbeTopic topic = {0};
-        hosts_of_group(&at_origin, probe->hosts, axes, &topic.nodes, &topic.per_node);
-        bool known = topic.nodes * topic.per_node != mesh_group_size(mesh, axes);  // spread unevenly: not a kind
-        for (int i = 0; i < done_count; i++) {
-            known = known || (done[i][0] == topic.nodes && done[i][1] == topic.per_node);
-        }
-        if (known) {
+        const ProbeTopic topic = topic_of_axes(probe, axes);
+        const bool even = topic.nodes * topic.per_node == mesh_group_size(&session->request->plan.mesh, axes);
+        if (!even || !add_kind(&known, &topic)) {  // spread unevenly it is no kind
             continue;
         }
-        done[done_count][0] = topic.nodes;
-        done[done_count++][1] = topic.per_node;
-        bool mine = true;
-        for (int axis = 0; axis < AXIS_COUNT; axis++) {
-            mine = mine && ((axes & AXIS_BIT(axis)) || session->at.at[axis] == 0);
-        }
-        if (mine) {
+        if (in_first_group(session, axes)) {
             TRY(probe_group(probe, &buffers, communicator, topic, error));
         }
         TRY(probe_meet(probe, error));
