@@ -301,53 +301,76 @@ static Status note_pace(Analytic *analytic, const TrainPlan *plan, const StageSp
     return stage_note_pace(analytic, plan, split, each_s * device_share(analytic, plan, &going_on), error);
 }
 
+// Times of a plan's stages, as they wait for each other.
+typedef struct TimedStages {
+    StageTimes fullest;
+    double head_s, dense_s, layer_s;
+    double slower_s;  // a micro-step of a chunk beside messages
+    double issue_s;   // the host's for messages of a micro-step
+} TimedStages;
+
+// Writes the times of the parts.
+static PipelineTimes time_parts(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                                const StageSplit *split, TimedStages *times) {
+    const StageTimes *fullest = &times->fullest;
+    const StageMessage message = stage_mean_message(analytic, plan);
+    const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh), forward_share = stage_forward_share(plan);
+    const double message_s =
+        sleep_s > 0 ? message.seconds : shown_message_s(analytic, fullest, forward_share, message.seconds);
+    const ChunkHost host = chunk_host(analytic, plan, fullest);
+    const bool once = stage_is_once(&fullest->step);
+    times->slower_s = slowed_s(shape, plan, &message);
+    times->issue_s = stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &host);
+    stage_time_parts(split, times->layer_s, times->dense_s, times->head_s, times->slower_s);
+    stage_add_issue(split, &host);
+    stage_time_once(analytic, split, &fullest->step.once, times->layer_s, forward_share);
+    return (PipelineTimes){.part_s = split->part_s,
+                           .forward_share = forward_share,
+                           .device_share = device_share(analytic, plan, fullest),
+                           .last_share = fullest->last_s / fullest->pace_s,
+                           .first_s = once ? split->first_s : NULL,
+                           .last_s = once ? split->last_s : NULL,
+                           .message_s = plan->p2p_waits ? 0 : message_s,
+                           .held_s = messages_hold(analytic, plan) ? message_s : 0,
+                           .sleep_s = sleep_s};
+}
+
+// The terms of the fullest stage, and what they lack of the step: waiting.
+static void add_up(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
+                   const TimedStages *times, double tied_s, double step_s, Estimate *estimate) {
+    const int micro_steps = plan->grad_accum;
+    const double slower_s = times->slower_s * shape->chunks * micro_steps, issue_s = times->issue_s * micro_steps;
+    *estimate = times->fullest.step;
+    stage_repeat_rounds(analytic, plan, estimate);
+    estimate->stage = split->stage[STAGE_FULLEST];
+    take_off(estimate, spread_s(analytic, split, shape, times->layer_s, times->dense_s) * micro_steps);
+    add_head(split, times->layer_s, times->head_s, micro_steps, estimate);
+    *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s;
+    estimate->overhead_s += issue_s;
+    estimate->exposed_s[AXIS_PP] += tied_s;
+    estimate->step_s += slower_s + issue_s + tied_s;
+    estimate->bubble_s = fmax(0, step_s - estimate->step_s);
+    estimate->step_s += estimate->bubble_s;
+}
+
 static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, Estimate *estimate, Error *error) {
     const TrainPlan alone = stage_plan_alone(analytic, plan);
-    const int micro_steps = plan->grad_accum;
-    StageTimes fullest;
-    double head_s, dense_s;
-    TRY(time_stages(analytic, plan, shape, split, &head_s, &fullest, &dense_s, error));
-    const double each_s = layer_s(split, &fullest, head_s);
-    const StageMessage message = stage_mean_message(analytic, plan);
-    const double slower_s = slowed_s(shape, plan, &message);
-    const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);
-    const double message_s =
-        sleep_s > 0 ? message.seconds : shown_message_s(analytic, &fullest, stage_forward_share(plan), message.seconds);
-    const ChunkHost host = chunk_host(analytic, plan, &fullest);
-    const double issue_s = stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &host);
-    stage_time_parts(split, each_s, dense_s, head_s, slower_s);
-    stage_add_issue(split, &host);
-    const PipelineTimes parts = {.part_s = split->part_s,
-                                 .forward_share = stage_forward_share(plan),
-                                 .device_share = device_share(analytic, plan, &fullest),
-                                 .last_share = fullest.last_s / fullest.pace_s,
-                                 .first_s = stage_is_once(&fullest.step) ? split->first_s : NULL,
-                                 .last_s = stage_is_once(&fullest.step) ? split->last_s : NULL,
-                                 .message_s = plan->p2p_waits ? 0 : message_s,
-                                 .held_s = messages_hold(analytic, plan) ? message_s : 0,
-                                 .sleep_s = sleep_s};
-    stage_time_once(analytic, split, &fullest.step.once, each_s, parts.forward_share);
-    TRY(note_pace(analytic, plan, split, &fullest, head_s, error));
+    TimedStages times;
+    TRY(time_stages(analytic, plan, shape, split, &times.head_s, &times.fullest, &times.dense_s, error));
+    times.layer_s = layer_s(split, &times.fullest, times.head_s);
+    const PipelineTimes parts = time_parts(analytic, plan, shape, split, &times);
+    TRY(note_pace(analytic, plan, split, &times.fullest, times.head_s, error));
     const double tied_s = stage_tied_s(analytic, plan, shape);
-    const double least_s = tied_s + stage_rounds_s(analytic, plan, &fullest, stage_least_span_s(split, shape, &parts));
-    const bool hopeless = analytic_is_hopeless(analytic, least_s);
-    const double step_s =
-        hopeless ? least_s
-                 : tied_s + stage_rounds_s(analytic, plan, &fullest, pipeline_span_s(&analytic->orders, shape, &parts));
-    *estimate = fullest.step;
-    stage_repeat_rounds(analytic, plan, estimate);
+    const double least_s = stage_least_span_s(split, shape, &parts);
+    double step_s = tied_s + stage_rounds_s(analytic, plan, &times.fullest, least_s);
+    const bool hopeless = analytic_is_hopeless(analytic, step_s);
+    if (!hopeless) {
+        const double span_s = pipeline_span_s(&analytic->orders, shape, &parts);
+        step_s = tied_s + stage_rounds_s(analytic, plan, &times.fullest, span_s);
+    }
+    add_up(analytic, plan, shape, split, &times, tied_s, step_s, estimate);
     estimate->is_bound = hopeless;
-    estimate->stage = split->stage[STAGE_FULLEST];
-    take_off(estimate, spread_s(analytic, split, shape, each_s, dense_s) * micro_steps);
-    add_head(split, each_s, head_s, micro_steps, estimate);
-    *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s * shape->chunks * micro_steps;
-    estimate->overhead_s += issue_s * micro_steps;
-    estimate->step_s += (slower_s * shape->chunks + issue_s) * micro_steps;
-    estimate->exposed_s[AXIS_PP] += tied_s;
-    estimate->step_s += tied_s;
-    estimate->bubble_s = fmax(0, step_s - estimate->step_s);
-    estimate->step_s += estimate->bubble_s;
     if (analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s)) {
         return analytic_no_bytes(estimate);
     }
