@@ -279,12 +279,12 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
     return contention;
 }
 
-static ShardSizes *find_shard_sizes(Analytic *analytic, const TrainPlan *plan) {
+static NeighbourSizes *find_sizes(Analytic *analytic, const TrainPlan *plan) {
     const MemoKey key = analytic_sizes_key(analytic, plan);
-    ShardSizes *sizes = memo_find(&analytic->shard_sizes, &key);
+    NeighbourSizes *sizes = memo_find(&analytic->sizes, &key);
     if (!sizes) {
-        sizes = ARENA_NEW(analytic->arena, ShardSizes);
-        memo_add(&analytic->shard_sizes, &key, sizes, analytic->arena);
+        sizes = ARENA_NEW(analytic->arena, NeighbourSizes);
+        memo_add(&analytic->sizes, &key, sizes, analytic->arena);
     }
     return sizes;
 }
@@ -301,7 +301,7 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoK
     } else {
         CurveSource from = {.model = &analytic->model,
                             .stage = analytic->stage,
-                            .sizes = find_shard_sizes(analytic, plan),
+                            .sizes = find_sizes(analytic, plan),
                             .sizes_arena = analytic->arena,
                             .traces = owner->traces,
                             .scratch = &analytic->scratch};

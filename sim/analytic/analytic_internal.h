@@ -33,7 +33,7 @@ struct Analytic {
     Slowdowns slow;
     Analytic *memory_of;  // whose memory curves these are
     LiveTraces own_traces, *traces;
-    Memo shard_sizes;
+    Memo sizes;
     Memo programs;  // in an arena of their own, which is reset once it exceeds PROGRAMS_BYTES
     Arena programs_arena;
     PipelineOrders orders;

@@ -107,17 +107,36 @@ TrainPlan memory_neighbour(const TrainPlan *plan, int shards) {
     return neighbour;
 }
 
+// Padding has a task of its own, and a shard in the place of its whole cuts that into cells.
+static bool shards_keep_structure(const StepProgram *program, int32_t shards) {
+    bool kept = true;
+    for (int32_t u = 0; u < program->unit_count; u++) {
+        const Unit *unit = &program->units[u];
+        const bool padded = unit->padded_elements > unit->elements;
+        const int64_t of_unit = (int64_t)shards * unit->shards / program->units[0].shards;
+        kept &= padded == (unit_padded(unit->elements, (int32_t)of_unit) > unit->elements);
+    }
+    for (int32_t i = 0; i < program->operand_count && kept; i++) {
+        const int16_t group = program->operands[i].ref.rank_group;
+        for (int32_t u = 0; u < program->unit_count; u++) {
+            kept &= group != program->units[u].shard_group;
+        }
+    }
+    return kept;
+}
+
 // With more shards: of the same structure if they have it, else of a program of its own.
 static Status sample_more_shards(const CurveSource *from, const TrainPlan *plan, const StepProgram *few,
                                  const LiveTrace *who, Sample *sample, Error *error) {
     const TrainPlan neighbour = memory_neighbour(plan, MANY_SHARDS);
+    BufferSizes *sizes = &from->sizes->more_shards;
     const bool kept = shards_keep_structure(few, plan_shard_count(&neighbour));
     StepProgram many = *few;
-    many.buffers = kept ? shard_sizes_find(from->sizes, few, from->scratch) : NULL;
+    many.buffers = kept ? buffer_sizes_find(sizes, few, from->scratch) : NULL;
     if (!many.buffers) {
         TRY(step_lower_alone(from->model, &neighbour, few->target, from->stage, from->scratch, &many, error));
         if (kept && step_same_structure(few, &many)) {
-            shard_sizes_add(from->sizes, few, &many, from->sizes_arena);
+            buffer_sizes_add(sizes, few->buffers, &many, from->sizes_arena);
         } else {
             TRY(live_traces_find(from->traces, &many, &memory_breakdown_cut_options, &who, error));
         }
@@ -126,15 +145,46 @@ static Status sample_more_shards(const CurveSource *from, const TrainPlan *plan,
     return STATUS_OK;
 }
 
+// Lowered for twice the micro-batch; *who is the program's own again afterwards.
+static Status sample_lowered_twice(const CurveSource *from, const StepProgram *program, const LiveTrace **who,
+                                   Sample *sample, Error *error) {
+    const int micro_batch = program->plan.micro_batch;
+    const size_t bytes = (size_t)program->buffer_count * sizeof *program->buffers;
+    const Buffer *buffers =
+        memcpy(ARENA_UNCLEARED(from->scratch, Buffer, program->buffer_count), program->buffers, bytes);
+    StepProgram *twice, *once;
+    TRY(resizable_at(from->few_shards, 2 * micro_batch, from->scratch, &twice, error));
+    const bool alike = resizable_owns(from->few_shards, twice);
+    if (alike) {
+        buffer_sizes_add(&from->sizes->twice, buffers, twice, from->sizes_arena);
+    } else {
+        TRY(live_traces_find(from->traces, twice, &memory_breakdown_cut_options, who, error));
+    }
+    take_sample(twice, *who, from->scratch, sample);
+    TRY(resizable_at(from->few_shards, micro_batch, from->scratch, &once, error));
+    return alike ? STATUS_OK : live_traces_find(from->traces, once, &memory_breakdown_cut_options, who, error);
+}
+
+static Status sample_twice(const CurveSource *from, const StepProgram *program, const LiveTrace **who, Sample *sample,
+                           Error *error) {
+    StepProgram twice = *program;
+    twice.plan.micro_batch *= 2;
+    twice.buffers = buffer_sizes_find(&from->sizes->twice, program, from->scratch);
+    if (!twice.buffers) {
+        return sample_lowered_twice(from, program, who, sample, error);
+    }
+    take_sample(&twice, *who, from->scratch, sample);
+    return STATUS_OK;
+}
+
 // Which buffers are alive when does not depend on the micro-batch.
 static Status take_samples(const CurveSource *from, const TrainPlan *plan, Sample samples[3], Error *error) {
     const LiveTrace *who;
     StepProgram *program;
-    TRY(resizable_at(from->few_shards, 2 * plan->micro_batch, from->scratch, &program, error));
-    TRY(live_traces_find(from->traces, program, &memory_breakdown_cut_options, &who, error));
-    take_sample(program, who, from->scratch, &samples[1]);
     TRY(resizable_at(from->few_shards, plan->micro_batch, from->scratch, &program, error));
+    TRY(live_traces_find(from->traces, program, &memory_breakdown_cut_options, &who, error));
     take_sample(program, who, from->scratch, &samples[0]);
+    TRY(sample_twice(from, program, &who, &samples[1], error));
     samples[2] = samples[0];
     return plan->zero > 0 ? sample_more_shards(from, plan, program, who, &samples[2], error) : STATUS_OK;
 }

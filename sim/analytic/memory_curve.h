@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sim/analytic/analytic.h"
-#include "sim/analytic/shard_sizes.h"
+#include "sim/analytic/buffer_sizes.h"
 #include "sim/memory/memory_breakdown.h"
 #include "sim/step/resizable.h"
 
@@ -35,11 +35,15 @@ static inline int memory_micro_steps(const TrainPlan *plan) {
 enum { FEW_SHARDS = 2, MANY_SHARDS = 4 };
 TrainPlan memory_neighbour(const TrainPlan *plan, int shards);
 
+typedef struct NeighbourSizes {
+    BufferSizes more_shards, twice;  // the micro-batch
+} NeighbourSizes;
+
 typedef struct CurveSource {
     const ModelSpec *model;
     int stage;
     ResizableProgram *few_shards;  // of the neighbour with FEW_SHARDS, at any micro-batch
-    ShardSizes *sizes;             // of the plan's recompute, reshard and rotation
+    NeighbourSizes *sizes;         // of the plan's recompute, reshard and rotation
     Arena *sizes_arena;
     LiveTraces *traces;
     Arena *scratch;

@@ -31,7 +31,7 @@ Test(memory_curve, the_plans_communicators_count_whoever_used_the_program_before
     ResizableProgram *program;
     cr_assert_eq(resizable_lower(&model, &neighbour, target, 0, &arena, &scratch, &program, &error), STATUS_OK, "%s",
                  error.message);
-    ShardSizes sizes = {0};
+    NeighbourSizes sizes = {0};
     LiveTraces traces = {0};
     const CurveSource from = {&model, 0, program, &sizes, &arena, &traces, &scratch};
     MemoryCurve fresh, used;
@@ -45,6 +45,48 @@ Test(memory_curve, the_plans_communicators_count_whoever_used_the_program_before
     cr_expect_lt(used.fixed_reserved_bytes, of_neighbour, "its neighbour has a communicator more");
     live_traces_free(&traces);
     arena_free(&scratch);
+    arena_free(&arena);
+}
+
+static void make_curve(const ModelSpec *model, const TrainPlan *plan, NeighbourSizes *sizes, Arena *arena,
+                       MemoryCurve *curve) {
+    Arena scratch = {0};
+    Error error = {0};
+    const Target *target;
+    ResizableProgram *program;
+    LiveTraces traces = {0};
+    cr_assert_eq(target_find("torchtitan", &target, &error), STATUS_OK, "%s", error.message);
+    const TrainPlan neighbour = memory_neighbour(plan, FEW_SHARDS);
+    cr_assert_eq(resizable_lower(model, &neighbour, target, 0, arena, &scratch, &program, &error), STATUS_OK, "%s",
+                 error.message);
+    const CurveSource from = {model, 0, program, sizes, arena, &traces, &scratch};
+    cr_assert_eq(memory_curve_make(&from, plan, arena, curve, &error), STATUS_OK, "%s", error.message);
+    live_traces_free(&traces);
+    arena_free(&scratch);
+}
+
+Test(memory_curve, is_the_same_from_sizes_that_another_recompute_had) {
+    static const Recompute others[] = {RECOMPUTE_FULL, RECOMPUTE_SELECTIVE, RECOMPUTE_NONE};
+    Arena arena = {0};
+    Error error = {0};
+    ModelSpec model;
+    cr_assert_eq(model_find("llama-3-8b", &arena, &model, &error), STATUS_OK, "%s", error.message);
+    NeighbourSizes known = {0};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const TrainPlan plan = {.mesh = {SIZES(1, 8, 1, 1)},
+                                .seq = 2048,
+                                .micro_batch = 1,
+                                .grad_accum = 2,
+                                .zero = 3,
+                                .recompute = others[i],
+                                .precision = DTYPE_BF16};
+        NeighbourSizes none = {0};
+        MemoryCurve fresh, shared;
+        make_curve(&model, &plan, &none, &arena, &fresh);
+        make_curve(&model, &plan, &known, &arena, &shared);
+        cr_assert_eq(fresh.count, shared.count);
+        cr_expect_arr_eq(fresh.planes, shared.planes, (size_t)fresh.count * sizeof *fresh.planes);
+    }
     arena_free(&arena);
 }
 
