@@ -93,7 +93,7 @@ static bool dropped_of_adapters(const RunRow *row) {
 // Megatron-core has moe-permute-fusion since its 8a71e3bc7d, and moe-router-fusion since later.
 static bool predates_fused_order(const RunRow *row, const Target *target) {
     return row->experts.count > 0 && target->expert_flavour == EXPERTS_PERMUTE_KERNELS &&
-           strcmp(row->date, "2025-02-10") < 0 && row->date[0] != '\0';
+           row_ran_before(row, "2025-02-10");
 }
 
 static void take_workspaces(const RunRow *row, TargetRuntime *runtime) {

@@ -16,8 +16,7 @@ static bool says_first(const RunRow *row, const char *words) {
     return row->compiled_or_fused && strncmp(row->compiled_or_fused, words, strlen(words)) == 0;
 }
 
-// A row without a date ran today's.
-static bool ran_before(const RunRow *row, const char *date) {
+bool row_ran_before(const RunRow *row, const char *date) {
     return row->date[0] != '\0' && strcmp(row->date, date) < 0;
 }
 
@@ -37,7 +36,7 @@ static const char fp8_weights_since[] = "2025-05";
 
 bool row_is_fp8_recipe(const RunRow *row, const Target *target) {
     return target->reduces_often_bf16 && strcmp(row->plan_word[PLAN_PRECISION], "fp8") == 0 &&
-           !ran_before(row, fp8_weights_since);
+           !row_ran_before(row, fp8_weights_since);
 }
 
 // Among the kernels that a source names, Liger's stand for its fused loss too, unless a column says otherwise.
@@ -78,7 +77,7 @@ static const char current_scales_since[] = "2025-04-03";
 
 bool row_has_delayed_scale(const RunRow *row, const Target *target, const TrainPlan *plan) {
     return target->fp8_flavour == FP8_TRANSFORMER_ENGINE && plan->fp8_recipe == FP8_TENSORWISE &&
-           ran_before(row, current_scales_since);
+           row_ran_before(row, current_scales_since);
 }
 
 // torch.compile(model) has the head in its graph, whose operands TorchInductor pads since PyTorch 2.1.0
@@ -101,11 +100,11 @@ static const char cuda_13_since[] = "2025-10-27";
 
 // Rows of its archive are dated by the archive's commit and name their release: 25.09 and 25.11 are of that container.
 static bool ran_old_cudnn(const RunRow *row) {
-    return ran_before(row, cudnn_9_17_since) || (is_of_bridge(row) && row_cites(row, "[25."));
+    return row_ran_before(row, cudnn_9_17_since) || (is_of_bridge(row) && row_cites(row, "[25."));
 }
 
 static bool ran_cuda_12(const RunRow *row) {
-    return ran_before(row, cuda_13_since) || (is_of_bridge(row) && row_cites(row, "[25.09"));
+    return row_ran_before(row, cuda_13_since) || (is_of_bridge(row) && row_cites(row, "[25.09"));
 }
 
 // Before the containers of 2025-08, which have 9.12, Blackwell's was 9.10 at most: 9.10.2 beside 9.13.1 in that
@@ -153,7 +152,7 @@ static void take_ck(const RunRow *row, int head_dim, Accelerator *accelerator) {
     if (!asm_rate || !own || strncmp(accelerator->name, "MI300X", strlen("MI300X")) != 0) {
         return;
     }
-    if (ran_before(row, asm_forward_since) || row_cites(row, code_of_5_0)) {
+    if (row_ran_before(row, asm_forward_since) || row_cites(row, code_of_5_0)) {
         asm_rate->forward_efficiency = own->forward_efficiency;
         asm_rate->forward_ramp = own->forward_ramp;
     } else if (row_cites(row, "mlcommons/")) {
@@ -180,7 +179,7 @@ void row_take_container(const RunRow *row, int head_dim, Accelerator *accelerato
             }
         }
     }
-    if (taken && ran_before(row, cudnn_9_12_since)) {
+    if (taken && row_ran_before(row, cudnn_9_12_since)) {
         take_cudnn_9_10(head_dim, accelerator);
     }
 }
@@ -193,7 +192,7 @@ static const double old_library_share = 0.96;
 
 void row_take_libraries(const RunRow *row, Accelerator *accelerator) {
     const bool of_its_time = !cost_supports(accelerator, DTYPE_BF16);  // V100: measured with its own libraries
-    if (!ran_before(row, new_libraries) || of_its_time) {
+    if (!row_ran_before(row, new_libraries) || of_its_time) {
         return;
     }
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
@@ -276,7 +275,7 @@ bool row_is_traced(const RunRow *row) {
 }
 
 bool row_is_plain_trace(const RunRow *row) {
-    return ran_before(row, passes_since) && (row_is_traced(row) || says_first(row, "compiler toolkit"));
+    return row_ran_before(row, passes_since) && (row_is_traced(row) || says_first(row, "compiler toolkit"));
 }
 
 bool row_has_full_inductor(const RunRow *row) {
@@ -382,7 +381,7 @@ bool row_prints_live(const RunRow *row) {
 static const char streams_avoided_since[] = "2024-04-10";
 
 bool row_records_streams(const RunRow *row) {
-    const bool titan = row_cites(row, "titan commit") && ran_before(row, streams_avoided_since);
+    const bool titan = row_cites(row, "titan commit") && row_ran_before(row, streams_avoided_since);
     return titan || row_is_flagscale(row);
 }
 

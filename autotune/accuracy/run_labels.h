@@ -7,6 +7,7 @@
 #include "sim/frameworks/target.h"
 #include "sim/plan/plan.h"
 
+bool row_ran_before(const RunRow *row, const char *date);  // without a date it ran today's
 GraphUse row_graphs(const RunRow *row);
 bool row_says_uncompiled(const RunRow *row);
 bool row_says_liger(const RunRow *row);
