@@ -46,17 +46,17 @@ static bool routes_uncompiled(const RunRow *row, const Target *target) {
 }
 
 static bool summed_by_index(const RunRow *row, const Target *target) {
-    const bool by_product = strcmp(row->date, product_since) >= 0 && strcmp(row->date, product_until) < 0;
+    const bool by_product = !row_ran_before(row, product_since) && row_ran_before(row, product_until);
     return routes_uncompiled(row, target) && target->sums_by_product && !by_product;
 }
 
 // Rows are picked by torch.gather, whose gradient is a scatter_add, until the same commit puts an index in its place.
 static bool scattered_rows(const RunRow *row, const Target *target) {
-    return routes_uncompiled(row, target) && strcmp(row->date, product_since) < 0;
+    return routes_uncompiled(row, target) && row_ran_before(row, product_since);
 }
 
 static bool compiled_routing(const RunRow *row, const Target *target) {
-    return routes_uncompiled(row, target) && (strcmp(row->date, eager_until) >= 0 || row_has_full_inductor(row));
+    return routes_uncompiled(row, target) && (!row_ran_before(row, eager_until) || row_has_full_inductor(row));
 }
 
 static bool traced_attention(const RunRow *row, const Target *target) {
@@ -67,7 +67,7 @@ static bool traced_attention(const RunRow *row, const Target *target) {
 static const char lone_shard_since[] = "2026-04-09";
 
 static bool sharded_alone(const RunRow *row, const Target *target) {
-    return target->runtime.autocasts && target->routes_eagerly && strcmp(row->date, lone_shard_since) >= 0;
+    return target->runtime.autocasts && target->routes_eagerly && !row_ran_before(row, lone_shard_since);
 }
 
 // Nanotron's sweep has two tables. Runs with values that the later one (banner.html) has among the failed are those

@@ -4,7 +4,6 @@
 #include "autotune/accuracy/predict_runs.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "autotune/accuracy/accuracy.h"
 #include "autotune/predict/predict.h"
@@ -17,7 +16,6 @@ struct RunPredictor {
     LiveTraces traces;
     Analytic *analytic;
     uint64_t analytic_key;
-    const Target *target;  // of the memos
 };
 
 RunPredictor *run_predictor_new(Effort effort, Arena *arena) {
@@ -44,12 +42,12 @@ void run_predictor_free(RunPredictor *predictor) {
 
 static Status estimate(RunPredictor *runs, const Predictor *predictor, const RunCase *run, Estimate *found,
                        Error *error) {
-    const uint64_t key = hash_end(&predictor->identity);
     const Target *target = run->request.target;
-    // What a target refuses is not in its hash, and a row's label may add a switch to it.
-    if (!runs->analytic || runs->analytic_key != key || memcmp(runs->target, target, sizeof *target) != 0) {
+    Hash identity = predictor->identity;
+    target_hash_all(target, &identity);  // a row's label may add to what it refuses
+    const uint64_t key = hash_end(&identity);
+    if (!runs->analytic || runs->analytic_key != key) {
         forget_memos(runs);
-        runs->target = target;
         // The row outlives the memos, which point to its request.
         const CostModel cost = {.profile = &run->request.cluster, .target = target};
         runs->analytic = analytic_new(&run->request.model, &cost, &runs->memos);

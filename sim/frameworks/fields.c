@@ -371,3 +371,15 @@ void target_hash(const Target *target, Hash *hash) {
         }
     }
 }
+
+void target_hash_all(const Target *target, Hash *hash) {
+    target_hash(target, hash);
+    for (int i = 0; i < FIELDS; i++) {
+        const char *text = "";
+        if (fields[i].kind == FIELD_TEXT) {
+            memcpy(&text, (const char *)target + fields[i].at, sizeof text);
+        }
+        hash_text(hash, text ? text : "");
+        hash_double(hash, target_field_number(target, &fields[i]));
+    }
+}

@@ -281,3 +281,4 @@ Target target_run_by(const Target *program, const Target *runner);
 const Target *target_executed(const Target *target, Arena *arena);
 
 void target_hash(const Target *target, Hash *hash);
+void target_hash_all(const Target *target, Hash *hash);  // what it refuses too, for memos: never stored
