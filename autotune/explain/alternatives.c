@@ -1,10 +1,11 @@
-// One search by estimate per question. A batch near the one asked is one of the two multiples of the world size around
-// it, which every shape can make with some micro-batch; of worlds with many shapes, those near the best alone are tried
-// with it. Where a rank or link is slow none is suggested, because the closed form assumes that all are equally fast.
+// One search by estimate per question. A batch near the one asked is a multiple of the world size; of worlds with many
+// shapes, those near the best alone are tried with it. Where a rank or link is slow none is suggested, because the
+// closed form assumes that all are equally fast.
 
 #include "autotune/explain/alternatives.h"
 
 #include "autotune/predict/predict.h"
+#include "autotune/search/batch.h"
 #include "autotune/search/best.h"
 #include "autotune/search/prune.h"
 #include "sim/base/text.h"
@@ -103,7 +104,7 @@ static bool is_as_roomy(const TuneResult *result, const Prediction *other, bool 
            !best_leaves_room(result->request, result->entries[0].memory.reserved_bytes);
 }
 
-// The best with one of the two multiples of the world around the batch asked for, where that is faster.
+// The fastest with a batch around the one asked for, where that is faster.
 static Status try_batches(const TuneResult *result, Analytic *analytic, Arena *arena, BatchAlternative *alternative,
                           Error *error) {
     const TuneRequest *asked = result->request;
@@ -111,13 +112,12 @@ static Status try_batches(const TuneResult *result, Analytic *analytic, Arena *a
     const bool is_large = result->entry_count > 0 && result->search.shapes > SEARCH_MANY_SHAPES;
     const Mesh *near = is_large ? &result->entries[0].plan.mesh : NULL;
     double fastest = (1 + WORTH_SAYING) * as_asked;
-    for (int more = 0; more < 2; more++) {
+    int64_t around[BATCHES_AROUND];
+    const int count = batches_around(asked->global_batch, asked->world, around);
+    for (int i = 0; i < count; i++) {
         TuneRequest request = *asked;
         SearchBest best;
-        request.global_batch = (asked->global_batch / asked->world + more) * asked->world;
-        if (request.global_batch == 0 || request.global_batch == asked->global_batch) {
-            continue;
-        }
+        request.global_batch = around[i];
         TRY(search_best_above(&request, analytic, fastest, near, arena, &best, error));
         if (best.feasible && best.best.tokens_per_s > fastest && is_as_roomy(result, &best.best, near != NULL)) {
             fastest = best.best.tokens_per_s;

@@ -122,12 +122,13 @@ static bool smaller_batch(const TuneRequest *asked, TuneRequest *request) {
 // The nearest batch of as many sequences on every rank, where the one asked for is none.
 static Status even_batch(Cures *cures, bool *fits, Error *error) {
     TuneRequest request = *cures->asked;
-    const int64_t world = request.world, batch = request.global_batch, over = batch % world;
+    int64_t around[BATCHES_AROUND];
     *fits = false;
-    if (batch < world || over == 0) {
+    if (request.global_batch < request.world || request.global_batch % request.world == 0) {
         return STATUS_OK;
     }
-    request.global_batch = 2 * over < world ? batch - over : batch - over + world;
+    batches_around(request.global_batch, request.world, around);
+    request.global_batch = around[0];
     return try_cure(cures, &request, CURE_TRAINING,
                     arena_format(cures->arena, "--global-batch %lld", (long long)request.global_batch), fits, error);
 }

@@ -25,6 +25,14 @@ int64_t batch_nearest_multiple(int64_t wanted, int64_t unit) {
     return nearest > 0 ? nearest : unit;
 }
 
+int batches_around(int64_t batch, int world, int64_t around[BATCHES_AROUND]) {
+    const int64_t over = batch % world, below = over > 0 ? batch - over : 0, above = batch - over + world;
+    const bool is_lower_first = below > 0 && 2 * over < world;
+    around[0] = is_lower_first ? below : above;
+    around[1] = is_lower_first ? above : below;
+    return below > 0 ? 2 : 1;
+}
+
 int64_t batch_default(int seq) {
     const int64_t sequences = ((int64_t)TUNE_DEFAULT_TOKENS + seq / 2) / seq;
     return sequences > 0 ? sequences : 1;

@@ -13,5 +13,10 @@ const TuneRequest *batch_settle(const TuneRequest *request, Arena *arena);
 // The global batch nearest to `wanted` that is a positive multiple of `unit`.
 int64_t batch_nearest_multiple(int64_t wanted, int64_t unit);
 
+// The multiples of the world around `batch`, itself aside, which every shape can make with some micro-batch, the
+// nearest first. Returns how many.
+enum { BATCHES_AROUND = 2 };
+int batches_around(int64_t batch, int world, int64_t around[BATCHES_AROUND]);
+
 // The sequences that a step should hold when no global batch is given.
 int64_t batch_default(int seq);

@@ -32,6 +32,14 @@ Test(batch, the_nearest_multiple_rounds_to_the_closer_side_and_never_to_zero) {
     cr_assert_eq(batch_nearest_multiple(3, 16), 16);
 }
 
+Test(batch, around_a_batch_are_the_multiples_of_the_world_the_nearest_first) {
+    int64_t around[BATCHES_AROUND];
+    cr_expect(batches_around(65, 8, around) == 2 && around[0] == 64 && around[1] == 72);
+    cr_expect(batches_around(68, 8, around) == 2 && around[0] == 72 && around[1] == 64);  // as near: the greater
+    cr_expect(batches_around(64, 8, around) == 1 && around[0] == 72);
+    cr_expect(batches_around(3, 8, around) == 1 && around[0] == 8);
+}
+
 Test(batch, the_default_batch_is_4M_tokens) {
     cr_assert_eq(batch_default(4096), 1024);  // 4 * 2^20 / 2^12
     cr_assert_eq(batch_default(8192), 512);
