@@ -162,181 +162,133 @@ Test(holdout_runs, our_runs_on_one_gpu_are_within_the_stated_errors) {
 
 TestSuite(fresh_runs, .fini = forget);
 
-// 351 rows with stages and 373 that ran out of memory, of sources that nobody looked at before: 8.9 and 22.3 % when
-// first predicted, where one MFU errs by 20.7 and 45.4; 348 runs called feasible, 269 failures infeasible. Estimated,
-// which is cheap.
-Test(fresh_runs, fresh_sources_stay_near_their_first_score) {
-    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh.csv", NULL},
-                                                .oom_paths = (const char *const[]){FOLDER "fresh_oom.csv", NULL},
-                                                .groups_paths = (const char *const[]){FOLDER "fresh_groups.csv", NULL},
-                                                .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.scored, 351);
-    cr_expect_eq(of.oom.n, 373);
-    cr_expect_eq(of.ranking.groups, 26);
-    cr_expect_eq(of.ranking.unknown_ids, 0);
-    check_errors(&of, 0.06, 0.20);
-    check_beats_one_mfu(&of);
-    cr_expect_leq(of.ranking.p90_regret, 1.20, "regret %.3f", of.ranking.p90_regret);
-    cr_expect_geq(of.oom.called_feasible, 341, "%d", of.oom.called_feasible);      // 97 %
-    cr_expect_geq(of.oom.called_infeasible, 336, "%d", of.oom.called_infeasible);  // 90 %
-}
-
-// What a file of fresh sources is held to; 0: no bound.
+// What a file of fresh sources is held to, and those of its failures and groups, where it has any; 0: no bound.
 typedef struct Stated {
     int rows, scored, called_feasible;
     double median, p90, memory_median;
+    int failures, called_infeasible, groups;
+    double median_regret;
 } Stated;
 
-// Estimated. No row is lost, and most are scored.
-static void check_fresh(const char *path, Stated stated) {
-    const Accuracy of = score_file(path, EFFORT_ESTIMATE);
+static const char *const *only_path(const char *name, const char *kind, bool has) {
+    const char **paths = ARENA_ARRAY(&arena, const char *, 2);
+    paths[0] = arena_format(&arena, FOLDER "%s%s.csv", name, kind);
+    return has ? (const char *const *)paths : NULL;
+}
+
+static void check_failures(const OomScore *oom, Stated stated) {
+    cr_expect_geq(oom->called_feasible, stated.called_feasible, "%d", oom->called_feasible);
+    cr_expect_eq(oom->n, stated.failures);
+    cr_expect_geq(oom->called_infeasible, stated.called_infeasible, "%d", oom->called_infeasible);
+}
+
+// Estimated, which is cheap. No row is lost, and most are scored.
+static Accuracy check_fresh(const char *name, Stated stated) {
+    const Accuracy of = score((AccuracyOptions){.runs_paths = only_path(name, "", true),
+                                                .oom_paths = only_path(name, "_oom", stated.failures > 0),
+                                                .groups_paths = only_path(name, "_groups", stated.groups > 0),
+                                                .effort = EFFORT_ESTIMATE});
     cr_expect_eq(of.runs.count, stated.rows);
     cr_expect_geq(of.scored, stated.scored);
     check_errors(&of, stated.median, stated.p90);
     check_beats_one_mfu(&of);
-    cr_expect_geq(of.oom.called_feasible, stated.called_feasible, "%d", of.oom.called_feasible);
+    check_failures(&of.oom, stated);
     cr_expect(stated.memory_median == 0 || of.memory.median_abs <= stated.memory_median, "memory %.3f",
               of.memory.median_abs);
+    cr_expect_eq(of.ranking.groups, stated.groups);
+    cr_expect_eq(of.ranking.unknown_ids, 0);
+    cr_expect(stated.median_regret == 0 || of.ranking.median_regret <= stated.median_regret, "regret %.3f",
+              of.ranking.median_regret);
+    return of;
+}
+
+// 351 rows with stages and 373 that ran out of memory, of sources that nobody looked at before: 8.9 and 22.3 % when
+// first predicted, where one MFU errs by 20.7 and 45.4; 348 runs called feasible, 269 failures infeasible.
+Test(fresh_runs, fresh_sources_stay_near_their_first_score) {
+    const Stated stated = {
+        351, 351, 341, .median = 0.06, .p90 = 0.20, .failures = 373, .called_infeasible = 336, .groups = 26};
+    const Accuracy of = check_fresh("fresh", stated);
+    cr_expect_leq(of.ranking.p90_regret, 1.20, "regret %.3f", of.ranking.p90_regret);
 }
 
 // 83 of 89 rows of ten more sources: 11.7 and 27.8 % when first predicted, where one MFU errs by 20.1 and 52.0.
 Test(fresh_runs, ten_more_sources_stay_near_their_first_score) {
-    check_fresh(FOLDER "fresh2.csv", (Stated){89, 84, 80, .median = 0.065, .p90 = 0.155, .memory_median = 0.05});
+    check_fresh("fresh2", (Stated){89, 84, 80, .median = 0.065, .p90 = 0.155, .memory_median = 0.05});
 }
 
 // 46 rows of a 70B model with adapters beside fp8 and 4-bit layers: 9.8 and 25.4 % when first predicted, where one MFU
 // errs by 12.6 and 26.8.
 Test(fresh_runs, adapters_beside_fp8_layers_stay_near_their_first_score) {
-    check_fresh(FOLDER "fresh_lora.csv", (Stated){46, 46, .median = 0.065, .p90 = 0.15});
+    check_fresh("fresh_lora", (Stated){46, 46, .median = 0.065, .p90 = 0.15});
 }
 
 // 75 rows of experts, adapters and other chips: 28.1 and 47.9 % when first predicted, where one MFU errs by 22.8 and
 // 100.7; AMD's kernels of attention have rates since, and prime-rl a row.
 Test(fresh_runs, experts_adapters_and_other_chips_stay_near_what_they_reached) {
-    check_fresh(FOLDER "fresh5.csv", (Stated){75, 75, 75, .median = 0.085, .p90 = 0.23});
+    check_fresh("fresh5", (Stated){75, 75, 75, .median = 0.085, .p90 = 0.23});
 }
 
 // 88 of 89 rows of ten sources and releases more: 9.3 and 25.1 % when first predicted, where one MFU errs by 12.1 and
 // 38.1.
 Test(fresh_runs, ten_sources_and_releases_stay_near_their_first_score) {
-    check_fresh(FOLDER "fresh3.csv", (Stated){89, 88, 86, .median = 0.065, .p90 = 0.15});
+    check_fresh("fresh3", (Stated){89, 88, 86, .median = 0.065, .p90 = 0.15});
 }
 
 // 92 of 93 rows of eleven dense sources: 7.1 and 29.1 % when first predicted, where one MFU errs by 15.1 and 50.7.
 Test(fresh_runs, eleven_dense_sources_stay_near_their_first_score) {
-    check_fresh(FOLDER "fresh4.csv", (Stated){93, 92, 89, .median = 0.055, .p90 = 0.15, .memory_median = 0.05});
+    check_fresh("fresh4", (Stated){93, 92, 89, .median = 0.055, .p90 = 0.15, .memory_median = 0.05});
 }
 
 // 68 rows of seven more sources, most of one node: 15.7 and 52.4 % when 60 of them were first predicted, where one MFU
 // errs by 33.9 and 70.8.
 Test(fresh_runs, seven_sources_of_small_nodes_stay_near_their_first_score) {
-    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh6.csv", NULL},
-                                                .oom_paths = (const char *const[]){FOLDER "fresh6_oom.csv", NULL},
-                                                .groups_paths = (const char *const[]){FOLDER "fresh6_groups.csv", NULL},
-                                                .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.runs.count, 68);
-    cr_expect_eq(of.scored, 68);
-    cr_expect_eq(of.ranking.unknown_ids, 0);
-    check_errors(&of, 0.105, 0.24);
-    check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.07, "memory %.3f", of.memory.median_abs);
-    cr_expect_geq(of.oom.called_feasible, 68, "%d", of.oom.called_feasible);
-    cr_expect_eq(of.oom.n, 3);
-    cr_expect_geq(of.oom.called_infeasible, 2, "%d", of.oom.called_infeasible);
+    check_fresh("fresh6", (Stated){68, 68, 68, .median = 0.105, .p90 = 0.24, .memory_median = 0.07, .failures = 3,
+                                   .called_infeasible = 2, .groups = 6});
 }
 
 // 52 of 78 rows of fifteen more sources, most small models or small nodes: 17.6 and 53.7 % when first predicted, where
 // one MFU errs by 59.4 and 127.0; attention as separate operations and padded heads have their bytes since.
 Test(fresh_runs, fifteen_sources_stay_near_their_first_score) {
-    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh7.csv", NULL},
-                                                .oom_paths = (const char *const[]){FOLDER "fresh7_oom.csv", NULL},
-                                                .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.runs.count, 78);
-    cr_expect_geq(of.scored, 52);
-    check_errors(&of, 0.135, 0.36);
-    check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.16, "memory %.3f", of.memory.median_abs);
-    cr_expect_geq(of.oom.called_feasible, 51, "%d", of.oom.called_feasible);
-    cr_expect_eq(of.oom.n, 2);
-    cr_expect_eq(of.oom.called_infeasible, 2, "%d", of.oom.called_infeasible);
+    check_fresh("fresh7", (Stated){78, 52, 51, .median = 0.135, .p90 = 0.36, .memory_median = 0.16, .failures = 2,
+                                   .called_infeasible = 2});
 }
 
 // 46 of 61 rows of thirteen more sources of dense models: 12.1 and 24.5 % when first predicted, where one MFU errs by
 // 20.5 and 51.6; AdamW's chain is counted, the power of GH200 and links of x16 are priced since.
 Test(fresh_runs, thirteen_sources_of_dense_models_are_nearer_than_at_their_first_score) {
-    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh8.csv", NULL},
-                                                .oom_paths = (const char *const[]){FOLDER "fresh8_oom.csv", NULL},
-                                                .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.runs.count, 61);
-    cr_expect_geq(of.scored, 48);
-    check_errors(&of, 0.07, 0.215);
-    check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.13, "memory %.3f", of.memory.median_abs);
+    const Accuracy of = check_fresh("fresh8", (Stated){61, 48, 48, .median = 0.07, .p90 = 0.215, .memory_median = 0.13,
+                                                       .failures = 2, .called_infeasible = 1});
     cr_expect_eq(of.oom.called_feasible, of.oom.feasible_rows);
-    cr_expect_geq(of.oom.called_infeasible, 1, "%d", of.oom.called_infeasible);
 }
 
 // 44 of 117 rows of fourteen more sources of experts, stages and other chips: 17.9 and 50.9 % when first predicted,
 // where one MFU errs by 31.7 and 81.3. 61 since: 25 are AWS's dispatchers on EFA, where the host beside experts and
 // training's all-to-alls are short by half.
 Test(fresh_runs, fourteen_sources_of_experts_stay_near_their_second_score) {
-    const Accuracy of = score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh9.csv", NULL},
-                                                .oom_paths = (const char *const[]){FOLDER "fresh9_oom.csv", NULL},
-                                                .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.runs.count, 117);
-    cr_expect_geq(of.scored, 61);
-    check_errors(&of, 0.23, 0.495);
-    check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.12, "memory %.3f", of.memory.median_abs);
+    const Accuracy of = check_fresh("fresh9", (Stated){117, 61, 61, .median = 0.23, .p90 = 0.495, .memory_median = 0.12,
+                                                       .failures = 2, .called_infeasible = 1});
     cr_expect_eq(of.oom.called_feasible, of.oom.feasible_rows);
-    cr_expect_eq(of.oom.n, 2);
-    cr_expect_geq(of.oom.called_infeasible, 1, "%d", of.oom.called_infeasible);
 }
 
 // MLPerf 6.0, LoRA on MI325X and recipes of experts measured again: 49 rows when first predicted, 6.5 and 20.3 %, where
 // one MFU errs by 31.7 and 62.4; with GPT-OSS and labels mended 62, 8.3 and 17.7, one MFU 32.0 and 62.2.
 Test(fresh_runs, mlperf_6_and_recipes_measured_again_stay_near_their_second_score) {
-    check_fresh(FOLDER "fresh10.csv", (Stated){65, 62, 62, .median = 0.085, .p90 = 0.185});
+    check_fresh("fresh10", (Stated){65, 62, 62, .median = 0.085, .p90 = 0.185});
 }
 
 // OpenEuroLLM on JUPITER's GH200: 109 rows when first predicted, 16.8 and 26.2 %, where one MFU errs by 25.9 and 73.2.
-// Held is what all 127 reached when labels were mended and 13 were added: 16.9 and 27.9, one MFU 27.0 and 80.4.
+// Held is what all 127 reached when labels were mended and 13 were added: 16.9 and 27.9, one MFU 27.0 and 80.4. Memory
+// as without the label of four runs whose memory alone says fp32 (RESULTS.md).
 Test(fresh_runs, jupiter_stays_near_its_second_score_and_rows_added_since) {
     const Accuracy of =
-        score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh11.csv", NULL},
-                                .oom_paths = (const char *const[]){FOLDER "fresh11_oom.csv", NULL},
-                                .groups_paths = (const char *const[]){FOLDER "fresh11_groups.csv", NULL},
-                                .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.runs.count, 131);
+        check_fresh("fresh11", (Stated){131, 127, 127, .median = 0.14, .p90 = 0.2, .memory_median = 0.09,
+                                        .failures = 15, .called_infeasible = 8, .groups = 6, .median_regret = 1.005});
     cr_expect_eq(of.scored, 127);
-    cr_expect_eq(of.ranking.unknown_ids, 0);
-    cr_expect_eq(of.ranking.groups, 6);
-    check_errors(&of, 0.14, 0.2);
-    check_beats_one_mfu(&of);
-    // As without the label of four runs whose memory alone says fp32 (RESULTS.md)
-    cr_expect_leq(of.memory.median_abs, 0.09, "memory %.3f", of.memory.median_abs);
-    cr_expect_leq(of.ranking.median_regret, 1.005, "%.3f", of.ranking.median_regret);
-    cr_expect_geq(of.oom.called_feasible, 127, "%d", of.oom.called_feasible);
-    cr_expect_eq(of.oom.n, 15);
-    cr_expect_geq(of.oom.called_infeasible, 8, "%d", of.oom.called_infeasible);
 }
 
 // 88 of 120 rows of 15 more sources: 8.2 and 26.4 % when first predicted, where one MFU errs by 31.9 and 49.2. 93 with
 // labels mended: 8.2 and 16.9, one MFU 32.4 and 50.0; with GH200's rates of that evening 4.9 and 16.9.
 Test(fresh_runs, fifteen_sources_of_2026_stay_near_their_third_score) {
-    const Accuracy of =
-        score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh12.csv", NULL},
-                                .oom_paths = (const char *const[]){FOLDER "fresh12_oom.csv", NULL},
-                                .groups_paths = (const char *const[]){FOLDER "fresh12_groups.csv", NULL},
-                                .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.runs.count, 120);
-    cr_expect_geq(of.scored, 93);
-    cr_expect_eq(of.ranking.unknown_ids, 0);
-    check_errors(&of, 0.055, 0.175);
-    check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.05, "memory %.3f", of.memory.median_abs);
-    cr_expect_leq(of.ranking.median_regret, 1.005, "%.3f", of.ranking.median_regret);
-    cr_expect_geq(of.oom.called_feasible, 87, "%d", of.oom.called_feasible);
-    cr_expect_eq(of.oom.n, 25);
-    cr_expect_geq(of.oom.called_infeasible, 22, "%d", of.oom.called_infeasible);
+    check_fresh("fresh12", (Stated){120, 93, 87, .median = 0.055, .p90 = 0.175, .memory_median = 0.05, .failures = 25,
+                                    .called_infeasible = 22, .groups = 8, .median_regret = 1.005});
 }
