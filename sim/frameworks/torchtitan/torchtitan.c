@@ -188,9 +188,9 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
 }
 
 static const MeasuredChip measured[] = {
-    {"H100-96GB-HBM2e-500W", 95, 256, 0.078, 0.005}, {"A100-SXM4-80GB", 10, 64, 0.025, 0.015},
-    {"B200-SXM-180GB", 6, 8, 0.269, -0.269},         {"MI300X-192GB", 4, 8, 0.073, -0.073},
-    {"H100-SXM5-80GB", 3, 128, 0.013, -0.013},       {0},
+    {"H100-96GB-HBM2e-500W", 95, 256, 0.075, 0.004}, {"A100-SXM4-80GB", 10, 64, 0.023, 0.011},
+    {"B200-SXM-180GB", 6, 8, 0.268, -0.268},         {"MI300X-192GB", 4, 8, 0.073, -0.073},
+    {"H100-SXM5-80GB", 3, 128, 0.012, -0.012},       {0},
 };
 
 static const ChipWidth widths[] = {{"A100-SXM4-80GB", 0.6, 0.25},  // 0.36, of one page

@@ -2,7 +2,7 @@
 # Mesh: tp=8, 8 ranks on 1 node of box (8 each).
 # Batch: 8 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 1 x accumulation 8.
 #   The 8 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 8) work on the same sequences.
-# Predicted (80 % interval; no measured run of accelerate 1.15; 54 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of accelerate 1.15; 54 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for accelerate@1.15 on the model llama-3-8b: bf16, recompute full, attention flash, kernels eager.
 # Your script: DataLoader batch size 1, Accelerator(gradient_accumulation_steps=8), model loaded with attn_implementation="sdpa".
 #   Its model: from_pretrained(..., tp_plan="auto", device_mesh=accelerator.torch_device_mesh).

@@ -343,6 +343,7 @@ void case_fill(Case *made, const char *model, const char *target, const TrainPla
     request->model_asked = model;
     request->memory_limit_bytes = 80.0 * (1 << 30);
     snprintf(request->cluster.name, sizeof request->cluster.name, "box");
+    snprintf(request->cluster.accelerator.name, sizeof request->cluster.accelerator.name, "X80");
     request->cluster.node.accelerators = 8;
     cr_assert_eq(model_find(text_is_path(model) ? "llama-3-8b" : model, &made->arena, &request->model, &error), 0, "%s",
                  error.message);

@@ -2,7 +2,7 @@
 # Mesh: dp_shard=8,tp=2, 16 ranks on 2 nodes of box (8 each).
 # Batch: 64 sequences of 4096 tokens per optimizer step = micro-batch 2 x dp_replicate 1 x dp_shard 8 x accumulation 4.
 #   The 2 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 2) work on the same sequences.
-# Predicted (80 % interval; no measured run of accelerate 1.15; 54 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of accelerate 1.15; 54 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for accelerate@1.15 on the model mistral-7b: bf16, recompute full, attention flash, kernels eager.
 # Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 train.py  # which imports trainer_arguments.py
 # Made by: ndtune export --as 'it'

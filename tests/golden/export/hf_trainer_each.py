@@ -1,7 +1,7 @@
 # Written by ndtune 0.1.0 for transformers >= 4.56 (checked with 4.57), accelerate >= 1.12; torch >= 2.6.
 # Mesh: dp_shard=64, 64 ranks on 8 nodes of box (8 each).
 # Batch: 512 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 64 x accumulation 8.
-# Predicted (80 % interval; no measured run of accelerate 1.15; 54 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of accelerate 1.15; 54 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for accelerate@1.15 on the model llama-3-70b: bf16, recompute full, attention flash, kernels eager.
 # Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: torchrun --nnodes 8 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 train.py  # which imports trainer_arguments.py
 # Made by: ndtune export --as 'it'

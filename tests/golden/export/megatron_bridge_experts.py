@@ -2,7 +2,7 @@
 # Mesh: dp_shard=16,tp=2,ep=8, 32 ranks on 4 nodes of box (8 each).
 # Batch: 64 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 16 x accumulation 4.
 #   The 2 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 2) work on the same sequences.
-# Predicted (80 % interval; no measured run of megatron bridge-0.6; 91 of other versions, none on ; 50 more with experts, off by 4 % in the middle): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of megatron bridge-0.6; 91 of other versions, none on X80; 50 more with experts, off by 4 % in the middle): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for megatron@bridge-0.6 on the model qwen3-30b-a3b: bf16, recompute none, attention cudnn, kernels fused.
 # Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: torchrun --nnodes 4 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 ndtune_bridge.py
 # Made by: ndtune export --as 'it'

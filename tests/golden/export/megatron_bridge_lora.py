@@ -2,7 +2,7 @@
 # Mesh: dp_shard=4,tp=2, 8 ranks on 1 node of box (8 each).
 # Batch: 64 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 4 x accumulation 16.
 #   The 2 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 2) work on the same sequences.
-# Predicted (80 % interval; no measured run of megatron bridge-0.6; 91 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of megatron bridge-0.6; 91 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for megatron@bridge-0.6 on the model llama-3.1-70b: bf16, recompute full, attention cudnn, kernels fused.
 # Base: set cfg.checkpoint.pretrained_checkpoint to the converted weights that are not trained.
 # Launch: torchrun --nnodes 1 --nproc-per-node 8 ndtune_bridge.py

@@ -3,7 +3,7 @@
 # Mesh: dp_shard=8,tp=2, 16 ranks on 2 nodes of box (8 each).
 # Batch: 32 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 8 x accumulation 4.
 #   The 2 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 2) work on the same sequences.
-# Predicted (80 % interval; no measured run of megatron 0.19; 91 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of megatron 0.19; 91 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for megatron@0.19 on the model llama-3-8b: bf16, recompute none, attention cudnn, kernels fused.
 # Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: bash megatron.sh  # in Megatron-LM, with DATA_PATH and TOKENIZER_MODEL set
 # Made by: ndtune export --as 'it'

@@ -2,7 +2,7 @@
 # Written by ndtune 0.1.0 for Megatron-LM (its main branch of 2026-08).
 # Mesh: pp=16,dp_shard=64,ep=64, 1024 ranks on 128 nodes of box (8 each).
 # Batch: 2048 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 64 x accumulation 32.
-# Predicted (80 % interval; no measured run of megatron core; 91 of other versions, none on ; 50 more with experts, off by 4 % in the middle): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of megatron core; 91 of other versions, none on X80; 50 more with experts, off by 4 % in the middle): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for megatron@core on the model deepseek-v3: bf16, recompute full, attention cudnn, kernels fused.
 # Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: bash megatron.sh  # in Megatron-LM, with DATA_PATH and TOKENIZER_MODEL set
 # Made by: ndtune export --as 'it'

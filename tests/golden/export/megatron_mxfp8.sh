@@ -2,7 +2,7 @@
 # Written by ndtune 0.1.0 for Megatron-LM (its main branch of 2026-08).
 # Mesh: dp_shard=8, 8 ranks on 1 node of box (8 each).
 # Batch: 16 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 8 x accumulation 2.
-# Predicted (80 % interval; no measured run of megatron 0.19; 91 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of megatron 0.19; 91 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for megatron@0.19 on the model llama-3-8b: fp8, recompute none, attention cudnn, kernels fused.
 # Launch: bash megatron.sh  # in Megatron-LM, with DATA_PATH and TOKENIZER_MODEL set
 # Made by: ndtune export --as 'it'

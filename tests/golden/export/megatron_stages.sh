@@ -3,7 +3,7 @@
 # Mesh: pp=4,dp_shard=4,tp=8, 128 ranks on 16 nodes of box (8 each).
 # Batch: 64 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 4 x accumulation 16.
 #   The 8 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 8) work on the same sequences.
-# Predicted (80 % interval; no measured run of megatron core; 91 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of megatron core; 91 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for megatron@core on the model llama-3-70b: bf16, recompute selective, attention cudnn, kernels fused.
 # Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: bash megatron.sh  # in Megatron-LM, with DATA_PATH and TOKENIZER_MODEL set
 # Made by: ndtune export --as 'it'

@@ -2,7 +2,7 @@
 # Mesh: dp_shard=32,tp=8, 256 ranks on 32 nodes of box (8 each).
 # Batch: 64 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 32 x accumulation 2.
 #   The 8 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 8) work on the same sequences.
-# Predicted (80 % interval; no measured run of torchtitan 0.3; 118 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of torchtitan 0.3; 118 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for torchtitan@0.3 on the model llama-3-70b: bf16, recompute full, attention flash, kernels compiled.
 # Launch on every node, MASTER_ADDR naming the first and NODE_RANK counting them: torchrun --nnodes 32 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 -m torchtitan.train --module ndtune_recipe --config train  # ndtune_recipe.py lies in this folder under that name
 # Made by: ndtune export --as 'it'

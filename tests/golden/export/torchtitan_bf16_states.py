@@ -1,7 +1,7 @@
 # Written by ndtune 0.1.0 for torchtitan 0.3 (@head: its main branch of 2026-08).
 # Mesh: dp_shard=8, 8 ranks on 1 node of box (8 each).
 # Batch: 16 sequences of 4096 tokens per optimizer step = micro-batch 1 x dp_replicate 1 x dp_shard 8 x accumulation 2.
-# Predicted (80 % interval; no measured run of torchtitan 0.3; 118 of other versions, none on ): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
+# Predicted (80 % interval; no measured run of torchtitan 0.3; 118 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for torchtitan@0.3 on the model llama-3-8b: bf16, recompute none, attention flash, kernels compiled.
 # Launch: torchrun --nnodes 1 --nproc-per-node 8 -m torchtitan.train --module ndtune_recipe --config train  # ndtune_recipe.py lies in this folder under that name
 # Made by: ndtune export --as 'it'
