@@ -58,12 +58,8 @@ static json_t *groups_array(const Job *job) {
 
 // ---- where the ranks are
 
-static int rank_of(const BlameReport *report, const VerdictPlace *place) {
-    return (int)(place - report->verdict->stands);
-}
-
 static const Dump *dump_of(const BlameReport *report, const VerdictPlace *place) {
-    return report->job->ranks[rank_of(report, place)].dump;
+    return report->job->ranks[place->rank].dump;
 }
 
 static const JobGroup *group_of(const BlameReport *report, const VerdictPlace *place) {
@@ -77,7 +73,7 @@ static RecordValue marked(const BlameReport *report, int rank, char text[RECORD_
 
 static RecordValue state_words(const BlameReport *report, const VerdictPlace *place, char text[RECORD_BYTES]) {
     const bool at = place->group >= 0;
-    snprintf(text, RECORD_BYTES, "%s%s%s", blame_state(report, rank_of(report, place)), at ? " " : "",
+    snprintf(text, RECORD_BYTES, "%s%s%s", blame_state(report, place->rank), at ? " " : "",
              at ? dump_op_rows[place->op].words : "");
     return record_of_text(text);
 }
@@ -94,11 +90,10 @@ KNOWN(stands, VerdictPlace, of->group >= 0)
 KNOWN(has_bytes, VerdictPlace, of->group >= 0 && of->bytes >= 0)
 KNOWN(has_size, VerdictPlace, of->group >= 0 && of->bytes > 0)
 KNOWN(waits, VerdictPlace, of->waited_s >= 0)
-MADE_IN(rank, VerdictPlace, BlameReport, record_of_whole(rank_of(in, of)))
-MADE_IN(rank_words, VerdictPlace, BlameReport, marked(in, rank_of(in, of), text))
+MADE_IN(rank_words, VerdictPlace, BlameReport, marked(in, of->rank, text))
 MADE_IN(host, VerdictPlace, BlameReport, record_of_text(dump_of(in, of) ? dump_of(in, of)->host : NULL))
-MADE_IN(blamed, VerdictPlace, BlameReport, record_of_text(blame_is_blamed(in, rank_of(in, of)) ? "yes" : "no"))
-MADE_IN(state, VerdictPlace, BlameReport, record_of_text(blame_state(in, rank_of(in, of))))
+MADE_IN(blamed, VerdictPlace, BlameReport, record_of_text(blame_is_blamed(in, of->rank) ? "yes" : "no"))
+MADE_IN(state, VerdictPlace, BlameReport, record_of_text(blame_state(in, of->rank)))
 MADE_IN(stands_words, VerdictPlace, BlameReport, state_words(in, of, text))
 MADE(operation, VerdictPlace, record_of_text(of->group >= 0 ? dump_op_rows[of->op].words : NULL))
 MADE_IN(group, VerdictPlace, BlameReport, record_of_text(group_of(in, of) ? group_of(in, of)->name : NULL))
@@ -107,7 +102,7 @@ NESTED_IN(has_dump, VerdictPlace, BlameReport, json_boolean(dump_of(in, of) != N
 NESTED_IN(at, VerdictPlace, BlameReport, place_object(in->job, of))
 
 static const RecordField places[] = {
-    {.key = "rank", BY(rank)},
+    {FIELD("rank", INT, VerdictPlace, rank)},
     {BY(rank_words), COLUMN(1, "  rank")},
     {.key = "host", BY(host)},
     {BY(host), COLUMN(2, "host"), .missing = "", .optional = true},
@@ -169,6 +164,29 @@ static void print_list(const char *heading, const char *const *sentences, int co
     }
 }
 
+// Ranks without a dump are one line, but for the blamed.
+static Status table_stands(const BlameReport *report, FILE *out, Error *error) {
+    const int world = report->job->world;
+    const RecordSchema schema = record_about(&schema_places, report);
+    Arena arena = {0};
+    VerdictPlace *shown = ARENA_ARRAY(&arena, VerdictPlace, world);
+    int *missing = ARENA_ARRAY(&arena, int, world);
+    int count = 0, without = 0;
+    for (int rank = 0; rank < world; rank++) {
+        if (report->job->ranks[rank].dump || blame_is_blamed(report, rank)) {
+            shown[count++] = report->verdict->stands[rank];
+        } else {
+            missing[without++] = rank;
+        }
+    }
+    const Status status = record_table(&schema, shown, count, out, error);
+    if (without > 0) {
+        fprintf(out, "  no dump of %s %s\n", without == 1 ? "rank" : "ranks", job_rank_list(missing, without, &arena));
+    }
+    arena_free(&arena);
+    return status;
+}
+
 static Status table_blame(const void *answer, FILE *out, Error *error) {
     const BlameReport *report = answer;
     const Verdict *verdict = report->verdict;
@@ -184,13 +202,12 @@ static Status table_blame(const void *answer, FILE *out, Error *error) {
     fprintf(out, "\n%s%s%s%s\n\n", colour(out, bad ? COLOUR_BAD : COLOUR_GOOD), bad ? "Blamed: " : "",
             blame_sentence(report, &arena), colour(out, COLOUR_END));
     arena_free(&arena);
-    const RecordSchema schema = record_about(&schema_places, report);
-    TRY(record_table(&schema, verdict->stands, job->world, out, error));
+    TRY(table_stands(report, out, error));
     print_list("What these dumps do not tell", verdict->unknown, verdict->unknown_count, out);
     print_list("Left out", job->notes, job->note_count, out);
     if (bad && !report->program) {
         fputs("\nWith --mesh, --model and --target of the job its layers and tasks are named.\n", out);
-    } else if (bad && report->matched * 2 < report->compared) {
+    } else if (report->program && report->matched * 2 < report->compared) {
         fputs("\nThe recorded collectives are not those of that step: are shape, model and target the job's?\n", out);
     }
     return STATUS_OK;

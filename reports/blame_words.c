@@ -3,35 +3,11 @@
 #include "reports/blame.h"
 #include "sim/base/text.h"
 
-static char *join(Arena *arena, const char *list, const char *item) {
-    return arena_format(arena, "%s%s%s", list, list[0] ? ", " : "", item);
-}
-
-// "0 to 3, 5"; long lists end with the number of further ones.
-static const char *numbers(const int *ranks, int count, Arena *arena) {
-    enum { MOST_RUNS = 12 };
-    const char *text = "";
-    int runs = 0;
-    for (int i = 0; i < count; runs++) {
-        int end = i;
-        while (end + 1 < count && ranks[end + 1] == ranks[end] + 1) {
-            end++;
-        }
-        if (runs == MOST_RUNS) {
-            return arena_format(arena, "%s and %d more", text, count - i);
-        }
-        text = join(arena, text,
-                    end - i >= 2 ? arena_format(arena, "%d to %d", ranks[i], ranks[end])
-                                 : arena_format(arena, "%d", ranks[i]));
-        i += end - i >= 2 ? end - i + 1 : 1;
-    }
-    return text;
-}
-
 char *blame_ranks(const Job *job, const int *ranks, int count, Arena *arena) {
     const Dump *dump = count == 1 ? job->ranks[ranks[0]].dump : NULL;
-    return dump && dump->host ? arena_format(arena, "rank %d on %s", ranks[0], dump->host)
-                              : arena_format(arena, "rank%s %s", count == 1 ? "" : "s", numbers(ranks, count, arena));
+    return dump && dump->host
+               ? arena_format(arena, "rank %d on %s", ranks[0], dump->host)
+               : arena_format(arena, "rank%s %s", count == 1 ? "" : "s", job_rank_list(ranks, count, arena));
 }
 
 const char *blame_group_name(const JobGroup *group) {
@@ -51,7 +27,7 @@ char *blame_group(const JobGroup *group, Arena *arena) {
         ranks[m] = group->members[m].rank;
     }
     const char *name = group->desc[0] ? group->desc : arena_format(arena, "group %s", group->name);
-    return arena_format(arena, "%s of ranks %s", name, numbers(ranks, group->count, arena));
+    return arena_format(arena, "%s of ranks %s", name, job_rank_list(ranks, group->count, arena));
 }
 
 // "all-reduce of 4.0 KiB (number 12 of mesh_tp; layer 3, forward, task 'attention sum')"
@@ -153,15 +129,23 @@ static char *differing_sentence(const BlameReport *report, const char *who, Aren
     return arena_format(arena, "%s issued %s%s where its group issued %s%s", who, did, from, due, held);
 }
 
+static char *healthy_sentence(const BlameReport *report, Arena *arena) {
+    const Job *job = report->job;
+    const double wait_s = report->verdict->longest_wait_s;
+    const char *wait =
+        wait_s > 0 ? arena_format(arena, "the longest wait is%s", seconds(wait_s, arena)) : "nobody waits";
+    const char *missing = 2 * job->dump_count < job->world
+                              ? arena_format(arena, "only %d of %d ranks left a dump, ", job->dump_count, job->world)
+                              : "";
+    return arena_format(arena, "nobody is blamed: %s%s", missing, wait);
+}
+
 char *blame_sentence(const BlameReport *report, Arena *arena) {
     const Verdict *verdict = report->verdict;
     const char *who = blame_ranks(report->job, verdict->ranks, verdict->rank_count, arena);
     switch (verdict->kind) {
     case VERDICT_HEALTHY:
-        return arena_format(arena, "nobody is blamed: %s",
-                            verdict->longest_wait_s > 0
-                                ? arena_format(arena, "the longest wait is%s", seconds(verdict->longest_wait_s, arena))
-                                : "nobody waits");
+        return healthy_sentence(report, arena);
     case VERDICT_MISSING:
         return missing_sentence(report, who, arena);
     case VERDICT_SLOW:

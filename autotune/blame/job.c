@@ -12,6 +12,30 @@ typedef struct Joining {
     size_t group_capacity;
 } Joining;
 
+static char *join(Arena *arena, const char *list, const char *item) {
+    return arena_format(arena, "%s%s%s", list, list[0] ? ", " : "", item);
+}
+
+const char *job_rank_list(const int *ranks, int count, Arena *arena) {
+    enum { MOST_RUNS = 12 };
+    const char *text = "";
+    int runs = 0;
+    for (int i = 0; i < count; runs++) {
+        int end = i;
+        while (end + 1 < count && ranks[end + 1] == ranks[end] + 1) {
+            end++;
+        }
+        if (runs == MOST_RUNS) {
+            return arena_format(arena, "%s and %d more", text, count - i);
+        }
+        text = join(arena, text,
+                    end - i >= 2 ? arena_format(arena, "%d to %d", ranks[i], ranks[end])
+                                 : arena_format(arena, "%d", ranks[i]));
+        i += end - i >= 2 ? end - i + 1 : 1;
+    }
+    return text;
+}
+
 const Turn *member_turn(const Member *member, int64_t seq) {
     int low = 0, high = member->count;
     while (low < high) {

@@ -86,6 +86,9 @@ void channels_find_kinds(Job *job, Arena *arena);  // once those of the process 
 void channels_align(Job *job);
 int channel_of(const Job *job, int rank, const DumpEntry *message);  // index into the job's groups; -1 = unknown
 
+// "0 to 3, 5"; long lists end with the number of further ones.
+const char *job_rank_list(const int *ranks, int count, Arena *arena);
+
 const Turn *member_turn(const Member *member, int64_t seq);   // NULL = not issued yet, or lost from the ring
 const Member *group_member(const JobGroup *group, int rank);  // NULL = it is not a member
 

@@ -357,16 +357,33 @@ static void blame_pace(Blaming *blaming) {
 
 // ---------------------------------------------------------------------------------------------- what is not known
 
+static void say_who_left_no_dump(Blaming *blaming) {
+    const Job *job = blaming->job;
+    int *ranks = ARENA_ARRAY(blaming->arena, int, job->world);
+    int count = 0;
+    for (int rank = 0; rank < job->world; rank++) {
+        if (!job->ranks[rank].dump) {
+            ranks[count++] = rank;
+        }
+    }
+    if (count == 1) {
+        cannot_know(blaming, "where rank %d stands: it left no dump (it died before it could, or its file is not here)",
+                    ranks[0]);
+    } else if (count > 1) {
+        cannot_know(blaming,
+                    "where ranks %s stand: they left no dump (they died before they could, or their files are "
+                    "not here)",
+                    job_rank_list(ranks, count, blaming->arena));
+    }
+}
+
 static void say_what_is_missing(Blaming *blaming) {
     const Job *job = blaming->job;
     bool gloo = false, guessed = false, wrapped = false, messages = false;
+    say_who_left_no_dump(blaming);
     for (int rank = 0; rank < job->world; rank++) {
         const JobRank *row = &job->ranks[rank];
-        if (!row->dump) {
-            cannot_know(blaming,
-                        "where rank %d stands: it left no dump (it died before it could, or its file is not here)",
-                        rank);
-        } else {
+        if (row->dump) {
             gloo |= row->dump->entry_count > 0 && strncmp(row->dump->entries[0].name, "gloo:", 5) == 0;
             wrapped |= row->dump->wrapped;
             messages |= row->channel_count > 0;
@@ -413,6 +430,7 @@ void verdict_find(const Job *job, double hang_s, Arena *arena, Verdict *verdict)
     verdict->stands = ARENA_ARRAY(arena, VerdictPlace, job->world);
     for (int rank = 0; rank < job->world; rank++) {
         verdict->stands[rank] = stand_of(&blaming, rank);
+        verdict->stands[rank].rank = rank;
     }
     say_what_is_missing(&blaming);
 }

@@ -27,6 +27,7 @@ extern const VerdictKindRow verdict_kinds[VERDICT_KIND_COUNT];
 
 // A collective as one rank issued it, or should have.
 typedef struct VerdictPlace {
+    int rank;   // whose, of `stands`
     int group;  // index into the job's groups; -1 = none
     int64_t seq;
     DumpOp op;

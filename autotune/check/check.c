@@ -181,6 +181,9 @@ static const char *pair_verdict(const CheckPair *pair, Arena *arena) {
     if (!pair->timed) {
         return arena_format(arena, "%s runs and fits; %s does not", after->import->path, pair->before.import->path);
     }
+    if (pair->slower == 0 && pair->more_bytes == 0) {
+        return "the change costs no time and no memory";
+    }
     return arena_format(arena, "the change makes %.1f %% %s tokens per second and needs %s %s memory per accelerator",
                         100 * fabs(pair->slower), pair->slower > 0 ? "fewer" : "more",
                         text_bytes(UNIT_BUFFER, fabs(pair->more_bytes)), pair->more_bytes > 0 ? "more" : "less");

@@ -232,7 +232,6 @@ static Status unknown_command(Cli *cli, const char *word, Error *error) {
         {"estimate", "ndtune predict --mesh dp_shard=32 --model 7b"},
         {"diagnose|slow", "ndtune predict --mesh ... --measured LOG says why a job is slow; ndtune help slow"},
         {"debug|hang", "ndtune blame DIR says who holds a job up; ndtune help hang"},
-        {"check", "ndtune explain --from FILE says what is wrong with a config"},
         {"convert", "ndtune export --as FORMAT writes a config"},
         {"list", "ndtune models, ndtune clusters"},
     };

@@ -123,7 +123,7 @@ Test(cli_blame, a_shape_of_another_world_is_refused_and_the_step_is_named_in_the
     json_decref(said);
 }
 
-Test(cli_blame, the_table_and_csv_have_a_line_for_every_rank, .init = begin, .fini = end) {
+Test(cli_blame, csv_has_a_line_for_every_rank_and_the_table_says_who_is_blamed, .init = begin, .fini = end) {
     char dumps[512];
     snprintf(dumps, sizeof dumps, "%s/missing/dumps", folder);
     ProgramRun table = CLI("blame", dumps), csv = CLI("blame", dumps, "--format", "csv");
@@ -137,6 +137,13 @@ Test(cli_blame, the_table_and_csv_have_a_line_for_every_rank, .init = begin, .fi
         lines++;
     }
     cr_expect_geq(lines, 5);
+}
+
+Test(cli_blame, ranks_without_a_dump_are_one_line_and_the_reason_why_nobody_is_blamed) {
+    ProgramRun run = CLI("blame", STOPPED, "--world", "512");
+    cr_expect_eq(run.exit_code, 0);
+    cr_expect(strstr(run.out, "nobody is blamed: only 4 of 512 ranks left a dump"), "%s", run.out);
+    cr_expect(strstr(run.out, "\n  no dump of ranks 4 to 511\n"), "%s", run.out);
 }
 
 Test(cli_blame, the_page_is_one_file_that_says_what_the_table_says) {

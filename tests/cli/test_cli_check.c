@@ -150,6 +150,11 @@ Test(cli_check, a_change_is_priced_line_by_line_and_sizes_of_axes_together) {
 }
 
 // A change alone is what the changed file comes to.
+Test(cli_check, a_change_of_nothing_costs_nothing) {
+    ProgramRun run = CLI("check", SLOW, SLOW, MODEL, "--effort", "estimate");
+    cr_expect(run.exit_code == 0 && strstr(run.out, "the change costs no time and no memory"), "%s", run.out);
+}
+
 Test(cli_check, the_price_of_a_line_is_the_difference_of_two_files) {
     const char *const one[] = {"activation_check", "  fsdp_activation_checkpointing: false\n", NULL};
     const char *const two[] = {"activation_check", "  fsdp_activation_checkpointing: false\n", "reshard_after",

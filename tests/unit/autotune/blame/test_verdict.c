@@ -158,6 +158,18 @@ Test(verdict, a_rank_without_a_dump_that_all_wait_for_is_missing) {
     cr_expect_not_null(strstr(verdict.unknown[0], "where rank 3 stands: it left no dump"));
 }
 
+Test(verdict, ranks_without_a_dump_are_named_in_one_sentence) {
+    Error error = {0};
+    for (int rank = 0; rank < RANKS; rank++) {
+        steps(rank, 3);
+    }
+    cr_assert_eq(job_of_dumps(dumps, RANKS, 512, &arena, &job, &error), STATUS_OK);
+    verdict_find(&job, 0, &arena, &verdict);
+    cr_expect_not_null(strstr(verdict.unknown[0], "where ranks 4 to 511 stand: they left no dump"), "%s",
+                       verdict.unknown[0]);
+    cr_expect(verdict.unknown_count < 2 || !strstr(verdict.unknown[1], "no dump"));
+}
+
 // Everything else is as it was: the reduce-scatter of the step meets the all-gather of the group.
 Test(verdict, a_rank_whose_group_is_one_behind_skipped_a_collective) {
     for (int rank = 0; rank < RANKS; rank++) {
