@@ -359,7 +359,7 @@ static const LogPattern logs[] = {
 static const MeasuredChip measured[] = {
     {"A100-SXM4-80GB", 23, 64, 0.077, -0.077},
     {"V100-SXM2-32GB", 34, 32, 0.034, -0.021},
-    {"H100-SXM5-80GB", 28, 512, 0.026, -0.015},
+    {"H100-SXM5-80GB", 28, 512, 0.026, -0.014},
     {"A800-SXM4-80GB", 6, 8, 0.021, -0.012},
     {0},
 };
