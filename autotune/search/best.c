@@ -78,9 +78,10 @@ static bool is_level(const Prediction *plan, const Prediction *with) {
     return with->tokens_per_s <= (1 + level_of(gone_from(plan, with))) * plan->tokens_per_s;
 }
 
-// All fully evaluated plans: the entries, and any others that were simulated.
+// All fully evaluated plans, the entries and any others that were simulated, that leave room or that do not.
 typedef struct Plans {
     const TuneResult *result;
+    bool with_room;
     int next;
 } Plans;
 
@@ -88,25 +89,26 @@ static const Prediction *next_plan(Plans *plans) {
     const TuneResult *result = plans->result;
     while (plans->next < result->entry_count + result->candidate_count) {
         const int at = plans->next++;
-        if (at < result->entry_count) {
-            return &result->entries[at];
-        }
-        const Candidate *candidate = &result->candidates[at - result->entry_count];
-        if (candidate->state == CANDIDATE_SIMULATED) {
-            return candidate->prediction;
+        const Candidate *candidate = at < result->entry_count ? NULL : &result->candidates[at - result->entry_count];
+        const Prediction *plan = !candidate                                ? &result->entries[at]
+                                 : candidate->state == CANDIDATE_SIMULATED ? candidate->prediction
+                                                                           : NULL;
+        if (plan && best_leaves_room(result->request, plan->memory.reserved_bytes) == plans->with_room) {
+            return plan;
         }
     }
     return NULL;
 }
 
+static bool is_faster(const Prediction *plan, const Prediction *than) {
+    return !than || rank_order(OBJECTIVE_THROUGHPUT)(plan, than) < 0;
+}
+
 const Prediction *best_fastest(const TuneResult *result, bool with_room) {
     const Prediction *found = NULL;
-    Plans plans = {result, 0};
+    Plans plans = {result, with_room, 0};
     for (const Prediction *plan = next_plan(&plans); plan; plan = next_plan(&plans)) {
-        if (best_leaves_room(result->request, plan->memory.reserved_bytes) == with_room &&
-            (!found || rank_order(OBJECTIVE_THROUGHPUT)(plan, found) < 0)) {
-            found = plan;
-        }
+        found = is_faster(plan, found) ? plan : found;
     }
     return found;
 }
@@ -115,11 +117,9 @@ const Prediction *best_fastest(const TuneResult *result, bool with_room) {
 static const Prediction *fastest_simpler(const TuneResult *result, const Prediction *than, const Prediction *top,
                                          bool with_room) {
     const Prediction *found = NULL;
-    Plans plans = {result, 0};
+    Plans plans = {result, with_room, 0};
     for (const Prediction *plan = next_plan(&plans); plan; plan = next_plan(&plans)) {
-        if (best_leaves_room(result->request, plan->memory.reserved_bytes) == with_room && is_simpler(plan, than) &&
-            is_level(plan, than) && is_level(plan, top) &&
-            (!found || rank_order(OBJECTIVE_THROUGHPUT)(plan, found) < 0)) {
+        if (is_simpler(plan, than) && is_level(plan, than) && is_level(plan, top) && is_faster(plan, found)) {
             found = plan;
         }
     }
@@ -128,15 +128,14 @@ static const Prediction *fastest_simpler(const TuneResult *result, const Predict
 
 static bool is_thriftier(const Prediction *plan, const Prediction *than) {
     const double bytes = plan->memory.reserved_bytes, more = than->memory.reserved_bytes;
-    return bytes != more ? bytes < more : rank_order(OBJECTIVE_THROUGHPUT)(plan, than) < 0;
+    return bytes != more ? bytes < more : is_faster(plan, than);
 }
 
 static const Prediction *thriftiest_of_level(const TuneResult *result, const Prediction *top, bool with_room) {
     const Prediction *found = top;
-    Plans plans = {result, 0};
+    Plans plans = {result, with_room, 0};
     for (const Prediction *plan = next_plan(&plans); plan; plan = next_plan(&plans)) {
-        if (best_leaves_room(result->request, plan->memory.reserved_bytes) == with_room && cuts_alike(plan, top) &&
-            !is_simpler(top, plan) && is_level(plan, top) && is_thriftier(plan, found)) {
+        if (cuts_alike(plan, top) && !is_simpler(top, plan) && is_level(plan, top) && is_thriftier(plan, found)) {
             found = plan;
         }
     }
