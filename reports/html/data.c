@@ -48,7 +48,7 @@ static json_t *close_dictionary(Dictionary *words) {
     return words->texts;
 }
 
-static void append(json_t *columns, const char *name, json_t *value) {
+void columns_append(json_t *columns, const char *name, json_t *value) {
     json_t *column = json_object_get(columns, name);
     if (!column) {
         column = json_array();
@@ -59,7 +59,7 @@ static void append(json_t *columns, const char *name, json_t *value) {
 
 static void append_mesh(json_t *columns, const Mesh *mesh) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        append(columns, axis_names[axis], json_integer(mesh->size[axis]));
+        columns_append(columns, axis_names[axis], json_integer(mesh->size[axis]));
     }
 }
 
@@ -163,24 +163,24 @@ static json_t *candidate_columns(const Target *target, const Candidate *const *r
         const Candidate *candidate = ranked[i];
         const TrainPlan *plan = &candidate->plan;
         append_mesh(columns, &plan->mesh);
-        append(columns, "micro_batch", json_integer(plan->micro_batch));
-        append(columns, "grad_accum", json_integer(plan->grad_accum));
-        append(columns, "recompute", json_integer(plan->recompute));
-        append(columns, "reshard", json_integer(plan->zero == 3 ? (int)plan->reshard : -1));
-        append(columns, "rotate", json_integer(plan->mesh.size[AXIS_CP] > 1 ? (int)plan->cp_rotate : -1));
+        columns_append(columns, "micro_batch", json_integer(plan->micro_batch));
+        columns_append(columns, "grad_accum", json_integer(plan->grad_accum));
+        columns_append(columns, "recompute", json_integer(plan->recompute));
+        columns_append(columns, "reshard", json_integer(plan->zero == 3 ? (int)plan->reshard : -1));
+        columns_append(columns, "rotate", json_integer(plan->mesh.size[AXIS_CP] > 1 ? (int)plan->cp_rotate : -1));
         char more[FORMAT_BYTES];
         format_page_choices(target, plan, more);
-        append(columns, "more", more[0] ? json_string(more + 1) : json_null());
-        append(columns, "state", json_integer(candidate->state));
-        append(columns, "step_s", json_known(candidate->step_s > 0, candidate->step_s));
-        append(columns, "tokens_per_s", json_known(candidate->tokens_per_s > 0, candidate->tokens_per_s));
-        append(columns, "reserved_bytes", json_integer((json_int_t)llround(candidate->reserved_bytes)));
-        append(columns, "rule", json_integer(place_of(rules, candidate->rule)));
-        append(columns, "reason", json_integer(place_of(reasons, candidate->reason)));
-        append(columns, "detail", json_integer(detail_of(details, candidate->content_hash)));
-        append(columns, "order",
-               mesh_has_default_order(&plan->mesh) ? json_null()
-                                                   : json_string(mesh_order_text(&plan->mesh, MESH_BUFFER)));
+        columns_append(columns, "more", more[0] ? json_string(more + 1) : json_null());
+        columns_append(columns, "state", json_integer(candidate->state));
+        columns_append(columns, "step_s", json_known(candidate->step_s > 0, candidate->step_s));
+        columns_append(columns, "tokens_per_s", json_known(candidate->tokens_per_s > 0, candidate->tokens_per_s));
+        columns_append(columns, "reserved_bytes", json_integer((json_int_t)llround(candidate->reserved_bytes)));
+        columns_append(columns, "rule", json_integer(place_of(rules, candidate->rule)));
+        columns_append(columns, "reason", json_integer(place_of(reasons, candidate->reason)));
+        columns_append(columns, "detail", json_integer(detail_of(details, candidate->content_hash)));
+        columns_append(columns, "order",
+                       mesh_has_default_order(&plan->mesh) ? json_null()
+                                                           : json_string(mesh_order_text(&plan->mesh, MESH_BUFFER)));
     }
     return columns;
 }
@@ -190,8 +190,8 @@ static json_t *shape_columns(const TuneResult *result, Dictionary *rules, Dictio
     for (int i = 0; i < result->rejected_count; i++) {
         const Rejection *rejection = &result->rejected[i];
         append_mesh(columns, &rejection->plan.mesh);
-        append(columns, "rule", json_integer(place_of(rules, rejection->rule)));
-        append(columns, "reason", json_integer(place_of(reasons, rejection->reason)));
+        columns_append(columns, "rule", json_integer(place_of(rules, rejection->rule)));
+        columns_append(columns, "reason", json_integer(place_of(reasons, rejection->reason)));
     }
     return columns;
 }

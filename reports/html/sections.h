@@ -35,6 +35,8 @@ void section_provenance(const HtmlReport *report, FILE *out);
 
 // The data for the charts and the candidate table (ndtune.report-data/1).
 Status report_data(const HtmlReport *report, FILE *out, Error *error);
+// Adds a value to the column of that name, which is there from its first value on.
+void columns_append(json_t *columns, const char *name, json_t *value);
 json_t *timeline_data(const HtmlReport *report);
 json_t *stages_data(const HtmlReport *report);
 json_t *tuning_data(const HtmlReport *report);

@@ -34,12 +34,7 @@ typedef struct Columns {
 } Columns;
 
 static void append(json_t *columns, const char *name, json_int_t value) {
-    json_t *column = json_object_get(columns, name);
-    if (!column) {
-        column = json_array();
-        json_object_set_new(columns, name, column);
-    }
-    json_array_append_new(column, json_integer(value));
+    columns_append(columns, name, json_integer(value));
 }
 
 static json_int_t nanoseconds(double seconds) {
