@@ -265,6 +265,10 @@ static Status print_steps(const ScoreTable *table, FILE *out, Error *error) {
     return record_table(&schema_step_scores, table->rows, table->count, out, error);
 }
 
+static bool names_sources(const ScoreTable *by_source) {
+    return by_source->count > 1 || (by_source->count == 1 && by_source->rows->source && by_source->rows->source[0]);
+}
+
 // Where a constant that was fitted to the very rows is nearer than the model.
 static void print_beaten(const ScoreTable *table, FILE *out) {
     int judged = 0, beaten = 0;
@@ -296,6 +300,9 @@ static double share(int part, int whole) {
 
 static void print_verdicts(const Accuracy *accuracy, FILE *out) {
     const OomScore *oom = &accuracy->oom;
+    if (oom->n == 0 && oom->feasible_rows == 0) {
+        return;
+    }
     fprintf(out, "\nOut of memory\n");
     if (accuracy->options.oom_paths) {
         fprintf(out, "  failures called infeasible: %d of %d (%.1f %%); certain ones %d of %d (%.1f %%)\n",
@@ -383,7 +390,9 @@ static Status table_accuracy(const void *answer, FILE *out, Error *error) {
     TRY(print_scores(&schema_step_scores, &accuracy->step_by, &accuracy->step_by_target,
                      &(ScoreRow){.score = accuracy->step}, out, error));
     print_measured(accuracy, out);
-    TRY(print_steps(&accuracy->step_by_source, out, error));
+    if (names_sources(&accuracy->step_by_source)) {
+        TRY(print_steps(&accuracy->step_by_source, out, error));
+    }
     const ScoreTable *classes = &accuracy->step_by_class;  // the first table is theirs where all are of one
     if (classes->count > 0 && strcmp(classes->rows[0].class, classes->rows[classes->count - 1].class) != 0) {
         TRY(print_steps(classes, out, error));
@@ -395,9 +404,11 @@ static Status table_accuracy(const void *answer, FILE *out, Error *error) {
         TRY(print_steps(&accuracy->step_by_half, out, error));
     }
     print_beaten(&accuracy->step_by_machine, out);
-    fprintf(out, "\nPeak memory (what nobody named is held against what its framework logs, else live bytes)\n");
-    TRY(print_scores(&schema_memory_scores, &accuracy->memory_by, &accuracy->memory_by_kind,
-                     &(ScoreRow){.kind = "known kinds", .score = accuracy->memory}, out, error));
+    if (accuracy->memory_by.count > 0) {
+        fprintf(out, "\nPeak memory (what nobody named is held against what its framework logs, else live bytes)\n");
+        TRY(print_scores(&schema_memory_scores, &accuracy->memory_by, &accuracy->memory_by_kind,
+                         &(ScoreRow){.kind = "known kinds", .score = accuracy->memory}, out, error));
+    }
     print_verdicts(accuracy, out);
     print_ranking(accuracy, out);
     print_losses(accuracy, out);

@@ -31,8 +31,8 @@ Status step_log_file_time(const char *name, const char *path, const TrainPlan *p
     FAIL_IF(log.count == 0, error, STATUS_USAGE, "%s holds no step time: %s%s", name,
             log.nothing ? log.nothing : "there are ", log.nothing ? "" : step_log_formats(formats));
     warm_up = log.average ? 0 : warm_up;
-    FAIL_IF(log.count <= warm_up, error, STATUS_USAGE, "%s holds %d step times (%s), and %d are warm-up", name,
-            log.count, log.format, warm_up);
+    FAIL_IF(log.count <= warm_up, error, STATUS_USAGE, "%s holds %d step time%s (%s), and %d are warm-up", name,
+            log.count, log.count == 1 ? "" : "s", log.format, warm_up);
     *step_s = measurement_median(log.step_s, log.count, warm_up, arena);
     return STATUS_OK;
 }

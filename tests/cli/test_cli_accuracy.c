@@ -209,6 +209,16 @@ Test(cli_accuracy, a_row_may_name_a_preset_for_its_sizes, .init = begin, .fini =
     json_decref(root);
 }
 
+Test(cli_accuracy, a_table_without_sources_and_memory_has_no_lines_of_them, .init = begin, .fini = forget) {
+    text_file_write(path, "id,model,cluster,target,dp_replicate,dp_shard,cp,tp,seq_len,micro_batch,step_time_s\n"
+                          "a,meta-llama/Llama-3.1-8B,dgx-h100,torchtitan,1,64,1,1,8192,1,1.1\n");
+    ProgramRun run = CLI("accuracy", "--runs", path, "--effort", "estimate");
+    cr_expect(run.exit_code == 0 && strstr(run.out, "all clusters"), "%s", run.out);
+    cr_expect_null(strstr(run.out, "\nsource"), "%s", run.out);
+    cr_expect_null(strstr(run.out, "memory"), "%s", run.out);
+    program_run_free(&run);
+}
+
 Test(cli_accuracy, a_table_of_nothing_is_no_good_score, .init = begin, .fini = forget) {
     text_file_write(path, HEADER "a,m,32,4096,32,11008,32000,nowhere,accelerate,1,8,1,1,4096,1\n");
     ProgramRun run = CLI("accuracy", "--runs", path);
