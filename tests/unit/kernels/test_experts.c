@@ -134,17 +134,20 @@ static double weighed(const void *context) {
     return sum;
 }
 
+static void check_gradient(const KernelRoute *shape, Routed routed, double (*sum)(const void *context), bool unscaled) {
+    float *dweights = check_floats(CHOICES, 2), dlogits[ROWS * EXPERTS];
+    kernel_route_backward(shape, routed.logits, routed.weights, routed.places, routed.counts, dweights, dlogits);
+    Choice c = {&routed, check_doubles(routed.logits, ROWS * EXPERTS), dweights, unscaled};
+    for (int i = 0; i < ROWS * EXPERTS; i++) {
+        cr_assert_float_eq(dlogits[i], check_slope(sum, &c, c.logits + i), 1e-6);
+    }
+    free(dweights), free(c.logits);
+}
+
 Test(kernel_experts, the_gradient_of_the_logits_equals_central_differences) {
     for (int unscaled = 0; unscaled < 2; unscaled++) {
-        const Routed routed = routed_of(unscaled);
         const KernelRoute shape = shape_of(unscaled);
-        float *dweights = check_floats(CHOICES, 2), dlogits[ROWS * EXPERTS];
-        kernel_route_backward(&shape, routed.logits, routed.weights, routed.places, routed.counts, dweights, dlogits);
-        Choice c = {&routed, check_doubles(routed.logits, ROWS * EXPERTS), dweights, unscaled};
-        for (int i = 0; i < ROWS * EXPERTS; i++) {
-            cr_assert_float_eq(dlogits[i], check_slope(weighed, &c, c.logits + i), 1e-6);
-        }
-        free(dweights), free(c.logits);
+        check_gradient(&shape, routed_of(unscaled), weighed, unscaled);
     }
 }
 
@@ -208,14 +211,7 @@ Test(kernel_experts, the_gradient_of_logits_that_scores_come_from_equals_central
         shape.groups = 3;
         shape.active_groups = 2;
         shape.factor = 2.5F;
-        const Routed routed = routed_by_scores(&shape);
-        float *dweights = check_floats(CHOICES, 2), dlogits[ROWS * EXPERTS];
-        kernel_route_backward(&shape, routed.logits, routed.weights, routed.places, routed.counts, dweights, dlogits);
-        Choice c = {&routed, check_doubles(routed.logits, ROWS * EXPERTS), dweights, unscaled};
-        for (int i = 0; i < ROWS * EXPERTS; i++) {
-            cr_assert_float_eq(dlogits[i], check_slope(weighed_scores, &c, c.logits + i), 1e-6);
-        }
-        free(dweights), free(c.logits);
+        check_gradient(&shape, routed_by_scores(&shape), weighed_scores, unscaled);
     }
 }
 
