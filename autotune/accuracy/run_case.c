@@ -59,9 +59,8 @@ static const char *load_cluster(const RunMapper *mapper, const RunRow *row, cons
     }
     const bool smaller = row->gpus_per_node > 0 && row->gpus_per_node < profile->node.accelerators;
     const bool fewer = smaller && profile->node.accelerators <= PLAIN_NODE;
-    char *rest = NULL,
-         *text = fewer ? arena_format(arena, "node.gpus=%lld;%s", (long long)row->gpus_per_node, row->overrides)
-                       : arena_text(arena, row->overrides);
+    char *rest = NULL, *text = arena_format(arena, "%s;%s", row_drive(row), row->overrides);
+    text = fewer ? arena_format(arena, "node.gpus=%lld;%s", (long long)row->gpus_per_node, text) : text;
     for (char *item = strtok_r(text, "; ", &rest); item; item = strtok_r(NULL, "; ", &rest)) {
         if (cluster_set(profile, item, arena, &error) != STATUS_OK) {
             return arena_text(arena, error.message);
@@ -72,7 +71,8 @@ static const char *load_cluster(const RunMapper *mapper, const RunRow *row, cons
 
 static const char *find_cluster(RunMapper *mapper, const RunRow *row, ClusterProfile *profile) {
     const char *name = row_machine(row);
-    const char *key = arena_format(mapper->arena, "%s;%s;%lld", name, row->overrides, (long long)row->gpus_per_node);
+    const char *key = arena_format(mapper->arena, "%s;%s;%s;%lld", name, row->overrides, row_drive(row),
+                                   (long long)row->gpus_per_node);
     for (size_t i = 0; i < mapper->cluster_count; i++) {
         if (strcmp(mapper->clusters[i].key, key) == 0) {
             *profile = mapper->clusters[i].profile;

@@ -438,8 +438,12 @@ Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estima
 
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     analytic_see_chips(analytic, plan);
-    return plan_keeps_layers(plan) ? analytic_estimate_partly(analytic, plan, estimate, error)
-                                   : analytic_estimate_whole(analytic, plan, estimate, error);
+    TRY(plan_keeps_layers(plan) ? analytic_estimate_partly(analytic, plan, estimate, error)
+                                : analytic_estimate_whole(analytic, plan, estimate, error));
+    const double wait_s = cost_data_wait_s(&analytic->cost, plan, estimate->step_s);
+    estimate->step_s += wait_s;
+    estimate->overhead_s += wait_s;
+    return STATUS_OK;
 }
 
 // To an estimate whose time is known.

@@ -59,6 +59,9 @@ typedef struct CostModel {
 // What a step takes beyond its tasks (step_edges.c).
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan);
 
+// By which a rank's data come later than a step of so many seconds asks for them.
+double cost_data_wait_s(const CostModel *model, const TrainPlan *plan, double step_s);
+
 // A chunk's pass, with its messages to and from the chunk before it and the one after it, where that was timed, else 0.
 typedef struct ChunkHost {
     double before_s, after_s;

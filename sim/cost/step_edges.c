@@ -122,3 +122,7 @@ double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const Tr
     }
     return seconds + bucket_stops_s(model, spec, plan) + hashes_s(model, spec, plan);
 }
+
+double cost_data_wait_s(const CostModel *model, const TrainPlan *plan, double step_s) {
+    return fmax(0, model->profile->node.sequence_read_s * plan->micro_batch * plan->grad_accum - step_s);
+}

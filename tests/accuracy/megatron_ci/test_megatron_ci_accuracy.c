@@ -43,7 +43,7 @@ Test(megatron_ci, what_ran_is_called_feasible) {
 
 Test(megatron_ci, step_times_of_hosts_get_no_further_off_than_stated) {
     cr_expect_leq(accuracy.step.median_abs, 0.11, "median %.3f", accuracy.step.median_abs);
-    cr_expect_leq(accuracy.step.p90_abs, 0.42, "90th percentile %.3f", accuracy.step.p90_abs);
+    cr_expect_leq(accuracy.step.p90_abs, 0.28, "90th percentile %.3f", accuracy.step.p90_abs);
 }
 
 // Of 113, the others run Muon.
@@ -55,8 +55,8 @@ Test(megatron_ci_experts, rows_with_experts_or_latent_attention_stay_within_the_
     cr_expect_leq(accuracy.memory.median_abs, 0.031, "median %.3f", accuracy.memory.median_abs);
     cr_expect_leq(accuracy.memory.p90_abs, 0.16, "90th percentile %.3f", accuracy.memory.p90_abs);
     // 53.0 and 78.0 % before their router, order and modules were counted; the tail is of shared machines
-    cr_expect_leq(accuracy.step.median_abs, 0.105, "step %.3f", accuracy.step.median_abs);
-    cr_expect_leq(accuracy.step.p90_abs, 0.66, "step, 90th percentile %.3f", accuracy.step.p90_abs);
+    cr_expect_leq(accuracy.step.median_abs, 0.08, "step %.3f", accuracy.step.median_abs);
+    cr_expect_leq(accuracy.step.p90_abs, 0.35, "step, 90th percentile %.3f", accuracy.step.p90_abs);
     cr_expect_eq(accuracy.oom.called_feasible, accuracy.oom.feasible_rows);
     arena_free(&arena);
 }

@@ -373,6 +373,20 @@ Test(run_labels, golden_values_that_github_wrote_are_of_its_runner) {
     }
 }
 
+Test(run_labels, tests_of_one_node_of_four_read_from_the_drive_of_the_day) {
+    static const struct {
+        const char *locator, *drive;
+    } cases[] = {
+        {"gpt/gpt3_mcore_te_tp1_pp4_vp1_1node/golden.json", "node.sequence_read_s=0.056"},
+        {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_muon_1node/golden.json", "node.sequence_read_s=0.117"},
+        {"gpt/gpt3_mcore_te_tp1_pp4_vp1/golden.json", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunRow row = {.source_locator = arena_format(&arena, MEGATRON_TESTS "%s", cases[i].locator)};
+        cr_expect_str_eq(row_drive(&row), cases[i].drive, "%s", cases[i].locator);
+    }
+}
+
 Test(run_labels, tests_without_deterministic_mode_fill_nothing) {
     static const struct {
         const char *locator;

@@ -221,6 +221,15 @@ Test(cost, weights_that_are_hashed_after_each_step_take_the_host_by_what_a_rank_
     cr_expect_float_eq(cost_step_fixed_s(&cost, &model, &plan), 1.5e-9 * (all - experts / 2), 1e-12);
 }
 
+// Read ahead, so that they cost nothing while a step takes longer than they do.
+Test(cost, data_that_come_later_than_a_step_asks_are_waited_for) {
+    const ClusterProfile slow = {.node.sequence_read_s = 0.05}, fast = {.node.sequence_read_s = 0};
+    const TrainPlan plan = {.micro_batch = 4, .grad_accum = 8};
+    cr_expect_float_eq(cost_data_wait_s(&(CostModel){.profile = &slow}, &plan, 0.6), 1, 1e-9);
+    cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &slow}, &plan, 1.7), 0);
+    cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &fast}, &plan, 0.6), 0);
+}
+
 // CheckpointFunction runs the modules again; core attention alone is without the rest of SelfAttention.
 Test(cost, modules_of_what_is_recomputed_take_the_host_as_forward_does) {
     const Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
