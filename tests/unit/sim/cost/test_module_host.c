@@ -230,6 +230,21 @@ Test(cost, data_that_come_later_than_a_step_asks_are_waited_for) {
     cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &fast}, &plan, 0.6), 0);
 }
 
+// By all-to-all the counts go before the tokens, and are in no node of their own; DeepEP's exchange has them.
+Test(cost, layers_run_in_nodes_beside_another_micro_step_take_the_host_longer) {
+    const Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE, .runtime = {.host_s_per_op = 13e-6}};
+    const TrainPlan whole = {.fused = FUSED_FUSED}, nodes = {.fused = FUSED_FUSED, .ep_overlap = true};
+    const Task tokens = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .rows = 64},
+               once = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .once = true, .awaited = true},
+               counts = {.kind = TASK_ALL_TO_ALL, .phase = PHASE_FORWARD, .rows = 64, .awaited = true};
+    const Task *const tasks[] = {&tokens, &once, &counts};
+    const double more_s[] = {505e-6 * 1.4 / 4, 505e-6 * 1.4 / 4, 0};
+    for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++) {
+        const double whole_s = task_host_s(&core, &whole, tasks[i]), nodes_s = task_host_s(&core, &nodes, tasks[i]);
+        cr_expect_float_eq(nodes_s - whole_s, more_s[i], 1e-9, "task %zu", i);
+    }
+}
+
 // CheckpointFunction runs the modules again; core attention alone is without the rest of SelfAttention.
 Test(cost, modules_of_what_is_recomputed_take_the_host_as_forward_does) {
     const Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
