@@ -204,6 +204,7 @@ static const Label labels[] = {
     {.is = row_sets_workspaces, .take = take_workspaces},
     {.is = row_hashes_weights, .settings = SETTINGS(SET(runtime.hashed_s_per_parameter, HASHED_S))},
     {.is = row_fuses_no_choice, .settings = SETTINGS(SET(runtime.router_rope_apart, true))},
+    {.is = row_turns_apart, .settings = SETTINGS(SET(runtime.router_rope_apart, true))},
     {.is = row_runs_moonlight, .take = take_collections},
     {.is = row_is_deterministic, .settings = SETTINGS(SET(runtime.fills_results, true))},
 };

@@ -290,6 +290,7 @@ static const char *own_model(Arena *arena, const RunRow *row, ModelSpec *model) 
     set_structure(row, is_plain(row), model);
     set_activation(row, model);
     set_sizes(row, model);
+    row_take_structure(row, model);
     const char *reason = set_latent(arena, row, model);
     reason = reason ? reason : set_experts(arena, row, model);
     if (!reason) {

@@ -60,6 +60,12 @@ bool row_fuses_no_choice(const RunRow *row) {
            row_is_of_dispatchers(row);
 }
 
+// Dense layers of these tests, with --no-rope-fusion.
+bool row_turns_apart(const RunRow *row) {
+    static const char *const unfused_rope[] = {"_interleaved_no_fusion", "_modelopt_distill_", NULL};
+    return row_is_of_core(row) && row_cites_any(row, unfused_rope);
+}
+
 bool row_is_of_experts(const RunRow *row) {
     return row->experts.count > 0 && row_is_of_core(row) && row_cites_any(row, routing_apart);
 }
@@ -145,6 +151,53 @@ void row_take_latent_head(const RunRow *row, int *head_dim, LatentAttention *lat
     latent->rope = latent->rope > 0 ? latent->rope : tested.rope;
     latent->value = latent->value > 0 ? latent->value : tested.value;
     *head_dim = *head_dim > 0 ? *head_dim : tested.value + tested.rope;
+}
+
+// What of a layer the columns cannot say: --position-embedding-type, --normalization, --disable-bias-linear,
+// --qk-layernorm, and that a gated MLP alone is no Llama. Others are as GPT-2's, the defaults of arguments.py.
+typedef struct TestModel {
+    const char *cites;
+    bool gated_gpt, rotary, rms, no_bias, normed_heads;
+    int rotary_of;  // a head; 0 = all of it
+} TestModel;
+
+static const TestModel structures[] = {
+    {"gpt/gpt3_mcore_te_tp1_pp4_resume_torch_dist_swiglu", .gated_gpt = true},
+    {"_rope_embeddings", .rotary = true},
+    {"_disable_bias_linear", .no_bias = true},
+    {"_qk_layernorm_", .normed_heads = true},
+    {"_modelopt_distill_", .gated_gpt = true, .rotary = true, .rms = true, .no_bias = true, .rotary_of = 2},
+    {"gpt3_weekly_mcore_tp4_cp2_current_scaling_", .rms = true},
+};
+
+static void take_structure(const TestModel *test, ModelSpec *model) {
+    if (test->gated_gpt) {
+        model->norm = NORM_LAYER;
+        model->position = POSITION_LEARNED;
+        model->norm_bias = model->qkv_bias = model->out_bias = model->mlp_bias = true;
+    }
+    if (test->rms) {
+        model->norm = NORM_RMS;
+        model->norm_bias = false;
+    }
+    if (test->rotary) {
+        static const double base = 10000;  // --rotary-base of arguments.py
+        model->position = POSITION_ROTARY;
+        model->rope_theta = base;
+        model->rotary_dims = test->rotary_of > 0 ? model->head_dim / test->rotary_of : 0;
+    }
+    if (test->no_bias) {
+        model->qkv_bias = model->out_bias = model->mlp_bias = false;
+    }
+    model->qk_norm = test->normed_heads ? QK_NORM_HEAD : model->qk_norm;
+}
+
+void row_take_structure(const RunRow *row, ModelSpec *model) {
+    for (size_t i = 0; row_is_of_core(row) && i < sizeof structures / sizeof structures[0]; i++) {
+        if (row_cites(row, structures[i].cites)) {
+            take_structure(&structures[i], model);
+        }
+    }
 }
 
 bool row_has_test_loss(const RunRow *row, const Target *target) {

@@ -347,6 +347,35 @@ Test(run_labels, tests_of_experts_are_what_their_configurations_say_where_column
     cr_expect_eq(row_as_tested(&row, &arena), &row);
 }
 
+Test(run_labels, tests_have_the_layers_that_their_configurations_say) {
+    static const struct {
+        const char *test;
+        NormKind norm;
+        PositionKind position;
+        QkNorm qk_norm;
+        bool biased;
+    } cases[] = {
+        {"gpt3_mcore_te_tp1_pp4_resume_torch_dist_untied", NORM_LAYER, POSITION_LEARNED, QK_NORM_NONE, true},
+        {"gpt3_mcore_te_tp1_pp4_resume_torch_dist_swiglu", NORM_LAYER, POSITION_LEARNED, QK_NORM_NONE, true},
+        {"gpt3_mcore_te_tp1_pp2_resume_torch_dist_rope_embeddings", NORM_LAYER, POSITION_ROTARY, QK_NORM_NONE, true},
+        {"gpt3_mcore_te_tp1_pp4_resume_torch_dist_disable_bias_linear", NORM_LAYER, POSITION_LEARNED, QK_NORM_NONE,
+         false},
+        {"gpt3_mcore_te_tp4_pp1_resume_torch_dist_qk_layernorm_test_mode", NORM_LAYER, POSITION_LEARNED, QK_NORM_HEAD,
+         true},
+        {"gpt3_weekly_mcore_tp4_cp2_current_scaling_native_fp8_tp_sp", NORM_RMS, POSITION_LEARNED, QK_NORM_NONE, true},
+        {"gpt3_mcore_te_tp2_pp1_modelopt_distill_resume", NORM_RMS, POSITION_ROTARY, QK_NORM_NONE, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunRow row = {.source_locator = arena_format(&arena, MEGATRON_TESTS "gpt/%s/golden.json", cases[i].test)};
+        ModelSpec model = {.head_dim = 64};
+        model_set_family(&model, strstr(cases[i].test, "swiglu") ? "llama" : "gpt2");
+        row_take_structure(&row, &model);
+        cr_expect(model.norm == cases[i].norm && model.norm_bias == (model.norm == NORM_LAYER), "%s", cases[i].test);
+        cr_expect(model.position == cases[i].position && model.qk_norm == cases[i].qk_norm, "%s", cases[i].test);
+        cr_expect(model.mlp_bias == cases[i].biased && model.qkv_bias == cases[i].biased, "%s", cases[i].test);
+    }
+}
+
 Test(run_labels, instances_of_the_optimizer_are_replicas) {
     const RunRow row = {.source_locator = MEGATRON_TESTS
                         "gpt/gpt3_mcore_te_tp2_pp1_resume_torch_dist_multi_dist_optimizer_instances/golden.json"};
