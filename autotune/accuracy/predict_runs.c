@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "autotune/accuracy/accuracy.h"
+#include "autotune/predict/host_interval.h"
 #include "autotune/predict/predict.h"
 #include "sim/frameworks/framework.h"
 
@@ -121,7 +122,8 @@ void run_predict(RunPredictor *runs, RunCase *run, bool memory_only) {
     predictor.traces = runs->traces;
     Error error = {0};
     if (predict_unsaid(runs, &predictor, run, memory_only, &error) != STATUS_OK ||
-        (run->row->peak_mem_gb > 0 && predict_logged(runs, &predictor, run, &error) != STATUS_OK)) {
+        (run->row->peak_mem_gb > 0 && predict_logged(runs, &predictor, run, &error) != STATUS_OK) ||
+        (!memory_only && host_intervals(&run->request, &run->prediction, 1, &error) != STATUS_OK)) {
         run->skipped = arena_text(runs->arena, error.message);
     } else if (!memory_only && !isfinite(run->prediction.step_s)) {
         run->skipped = "the profile has no rate for what the plan needs";

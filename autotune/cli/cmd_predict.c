@@ -9,6 +9,7 @@
 #include "autotune/cli/report_page.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/step_files.h"
+#include "autotune/predict/host_interval.h"
 #include "autotune/validate/step_log_file.h"
 #include "reports/reports.h"
 #include "sim/base/text.h"
@@ -73,6 +74,7 @@ Status cmd_predict(Cli *cli, Error *error) {
     PredictionReport report = {
         .request = &request, .prediction = &one.prediction, .legal = one.legal, .reason = one.reason};
     if (one.legal) {
+        TRY(host_intervals(&request, &one.prediction, 1, error));
         TRY(calibrated_intervals(&request, &one.prediction, 1, error));
         TRY(store_save_prediction(cli->store, &request, &one.prediction, error));
         TRY(compare_measured(cli, &report, error));

@@ -8,6 +8,7 @@
 #include "autotune/cli/cli.h"
 #include "autotune/explain/alternatives.h"
 #include "autotune/explain/cures.h"
+#include "autotune/predict/host_interval.h"
 #include "autotune/predict/predict.h"
 #include "autotune/search/search.h"
 #include "reports/wrap.h"
@@ -27,7 +28,9 @@ Status cli_search_near(Cli *cli, const TuneRequest *request, const SearchNear *n
     const Status status = near ? search_near(request, near, known, &progress, &cli->arena, result, error)
                                : search_run_keeping(request, known, &progress, keeping, &cli->arena, result, error);
     cli_progress_clear(cli);
-    return status == STATUS_OK ? calibrated_intervals(request, result->entries, result->entry_count, error) : status;
+    TRY(status);
+    TRY(host_intervals(request, result->entries, result->entry_count, error));
+    return calibrated_intervals(request, result->entries, result->entry_count, error);
 }
 
 Status cli_search(Cli *cli, const TuneRequest *request, TuneResult *result, Error *error) {

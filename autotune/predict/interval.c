@@ -74,6 +74,11 @@ void interval_around(double step_s, double log_sd, double *low_s, double *high_s
     *high_s = step_s * exp(Z_80 * SLOW_TAIL * log_sd);
 }
 
+void interval_widen(double step_s, double log_sd, double *low_s, double *high_s) {
+    *low_s = step_s * exp(-hypot(log(step_s / *low_s), Z_80 * FAST_TAIL * log_sd));
+    *high_s = step_s * exp(hypot(log(*high_s / step_s), Z_80 * SLOW_TAIL * log_sd));
+}
+
 double interval_one_set(bool one_set) {
     return one_set ? ONE_SET : 1;
 }

@@ -4,8 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "autotune/predict/host_interval.h"
 #include "autotune/predict/interval.h"
 #include "sim/frameworks/framework.h"
+#include "tests/support/sizes.h"
+#include "tests/unit/autotune/requests.h"
 
 Test(interval, unvalidated_is_minus_20_plus_45_percent) {
     // spread 0.232: exp(-1.2816 * 0.75 * 0.232) = 0.800, exp(1.2816 * 1.25 * 0.232) = 1.450
@@ -82,4 +85,34 @@ Test(interval, of_experts_is_what_runs_with_experts_say_and_a_guess_where_there_
     target.name = "deepspeed";
     interval_of(1, &cluster, &target, &experts, 8, &low_s, &high_s);
     cr_expect_float_eq(high_s, exp(1.2815515655 * 1.25 * hypot(0.1, 0.232)), 1e-6);
+}
+
+static double slow_tail_of(const char *target, int width) {
+    Arena arena = {0};
+    TuneRequest request = request_for(&arena, 8, "7b", "dgx-h100", target);
+    request.model.hidden = width;
+    request.model.ffn = 4 * width;
+    request.model.head_dim = width / request.model.heads;
+    Prediction prediction = {.step_s = 1, .step_low_s = 0.9, .step_high_s = 1.1};
+    prediction.plan = (TrainPlan){.mesh = {.size = SIZES(1, 8, 1, 1)},
+                                  .seq = 1024,
+                                  .micro_batch = 1,
+                                  .grad_accum = 1,
+                                  .zero = 1,
+                                  .precision = DTYPE_BF16,
+                                  .attention = request.target->default_attention,
+                                  .fused = request.target->default_fused};
+    plan_canonical(&prediction.plan);
+    Error error = {0};
+    cr_assert_eq(host_intervals(&request, &prediction, 1, &error), STATUS_OK, "%s", error.message);
+    arena_free(&arena);
+    return prediction.step_high_s;
+}
+
+Test(interval, of_a_step_that_waits_for_its_host_is_as_wide_as_hosts_differ) {
+    // all of the step: hypot(ln 1.1, 1.2816 * 1.25 * 0.126)
+    const double host_bound = exp(hypot(log(1.1), 1.2815515655 * 1.25 * 0.126));
+    cr_expect(slow_tail_of("megatron", 512) > 1.18 && slow_tail_of("megatron", 512) < host_bound + 1e-9);
+    cr_expect_float_eq(slow_tail_of("megatron", 8192), 1.1, 0.005, "its device is behind");
+    cr_expect_eq(slow_tail_of("torchtitan", 512), 1.1, "no time of its modules was measured");
 }
