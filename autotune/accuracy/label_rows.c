@@ -205,6 +205,7 @@ static const Label labels[] = {
     {.is = row_hashes_weights, .settings = SETTINGS(SET(runtime.hashed_s_per_parameter, HASHED_S))},
     {.is = row_fuses_no_choice, .settings = SETTINGS(SET(runtime.router_rope_apart, true))},
     {.is = row_turns_apart, .settings = SETTINGS(SET(runtime.router_rope_apart, true))},
+    {.is = row_has_plain_gelu, .settings = SETTINGS(SET(runtime.plain_gelu, true))},
     {.is = row_runs_moonlight, .take = take_collections},
     {.is = row_is_deterministic, .settings = SETTINGS(SET(runtime.fills_results, true))},
 };

@@ -153,6 +153,12 @@ void row_take_latent_head(const RunRow *row, int *head_dim, LatentAttention *lat
     *head_dim = *head_dim > 0 ? *head_dim : tested.value + tested.rope;
 }
 
+static const char biasless[] = "_disable_bias_linear";
+
+bool row_has_plain_gelu(const RunRow *row) {
+    return row_is_of_core(row) && row_cites(row, biasless);
+}
+
 // What of a layer the columns cannot say: --position-embedding-type, --normalization, --disable-bias-linear,
 // --qk-layernorm, and that a gated MLP alone is no Llama. Others are as GPT-2's, the defaults of arguments.py.
 typedef struct TestModel {
@@ -164,7 +170,7 @@ typedef struct TestModel {
 static const TestModel structures[] = {
     {"gpt/gpt3_mcore_te_tp1_pp4_resume_torch_dist_swiglu", .gated_gpt = true},
     {"_rope_embeddings", .rotary = true},
-    {"_disable_bias_linear", .no_bias = true},
+    {biasless, .no_bias = true},
     {"_qk_layernorm_", .normed_heads = true},
     {"_modelopt_distill_", .gated_gpt = true, .rotary = true, .rms = true, .no_bias = true, .rotary_of = 2},
     {"gpt3_weekly_mcore_tp4_cp2_current_scaling_", .rms = true},

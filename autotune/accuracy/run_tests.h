@@ -13,6 +13,7 @@ bool row_is_deterministic(const RunRow *row);
 bool row_runs_moonlight(const RunRow *row);   // by Megatron-Bridge's recipe
 bool row_fuses_no_choice(const RunRow *row);  // of experts, nor rotary positions
 bool row_turns_apart(const RunRow *row);      // rotary positions by operations of PyTorch
+bool row_has_plain_gelu(const RunRow *row);
 bool row_drops_in_test(const RunRow *row);
 bool row_has_test_loss(const RunRow *row, const Target *target);
 double row_workspace_bytes(const RunRow *row);  // of each cuBLAS handle; 0 = its own

@@ -127,6 +127,11 @@ static double spared_us(const TrainPlan *plan, const Task *task) {
     return core && task->kind == TASK_ATTENTION ? REST_OF_ATTENTION_US : 0;
 }
 
+// Without a bias GELU is an operation of PyTorch, not compiled (transformer/mlp.py, bias_activation_fusion).
+static bool is_plain_gelu(const Target *target, const Task *task) {
+    return target->runtime.plain_gelu && (task->kind == TASK_ACTIVATION || task->kind == TASK_ACTIVATION_BACKWARD);
+}
+
 static bool calls_modules(const Task *task) {
     return task->phase == PHASE_FORWARD || task->phase == PHASE_LOSS || task->phase == PHASE_BACKWARD ||
            (task->phase == PHASE_RECOMPUTE && task->part != 0);
@@ -144,6 +149,9 @@ double module_host_operations(const Target *target, const TrainPlan *plan, const
     const bool forward = task->phase != PHASE_BACKWARD;
     if (forward && task->kind == TASK_ROPE && target->runtime.router_rope_apart) {
         return apart_rope_us / operation_us;
+    }
+    if (is_plain_gelu(target, task)) {
+        return 1;
     }
     const double us = (double)(forward ? row->forward_us : row->backward_us);
     const double fp8 = task->kind == TASK_GEMM && task->dtype == DTYPE_FP8 ? fp8_factor : 1;

@@ -135,6 +135,7 @@ static const TargetField fields[] = {
     NEWER(runtime.engine_workspace_bytes),
     NEWER(runtime.module_operations),
     NEWER(runtime.torch_linears),
+    NEWER(runtime.plain_gelu),
     NEWER(runtime.hooks_modules),
     NEWER(runtime.shard_hooks),
     NEWER(runtime.autocasts),

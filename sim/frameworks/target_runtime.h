@@ -38,6 +38,7 @@ typedef struct TargetRuntime {
     bool autocasts, autocasts_shards;
     bool checks_loss;    // of each micro-step, for which the host waits
     bool torch_linears;  // layers of Megatron-core are its own, not Transformer Engine's
+    bool plain_gelu;     // an MLP without gate and bias has PyTorch's, where Megatron-core compiles the bias with it
     bool fills_results;  // deterministic: what is allocated is filled first
     // Experts without switches of Megatron-core: the router and the order of tokens are operations of PyTorch (neither
     // moe-router-fusion nor moe-permute-fusion); each expert is an MLP of modules (no moe-grouped-gemm); a gradient is

@@ -184,6 +184,19 @@ Test(cost, a_router_and_positions_of_pytorchs_operations_take_the_host_longer) {
     }
 }
 
+Test(cost, gelu_without_a_bias_is_an_operation_of_pytorch) {
+    const Target fused = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
+                          .runtime = {.host_s_per_op = 13e-6, .module_operations = 3}};
+    Target plain = fused;
+    plain.runtime.plain_gelu = true;
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const Task gelu = {.kind = TASK_ACTIVATION, .part = GRAPHED_MLP};
+    const Task back = {.kind = TASK_ACTIVATION_BACKWARD, .part = GRAPHED_MLP, .phase = PHASE_BACKWARD};
+    cr_expect_float_eq(task_host_s(&fused, &plan, &gelu), 115e-6, 1e-9);
+    cr_expect_float_eq(task_host_s(&plain, &plan, &gelu), 13e-6, 1e-9);
+    cr_expect_float_eq(task_host_s(&plain, &plan, &back), 13e-6, 1e-9);
+}
+
 // In mxfp8 the gaps of what is called and cast expert by expert stand for it.
 Test(cost, modules_of_mixtures_take_the_host_what_was_measured_of_them_but_in_mxfp8) {
     const Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
