@@ -48,6 +48,15 @@ static double rank_parameters(const StepProgram *program) {
     return parameters;
 }
 
+// All that a buffer has: experts have their own, and so has each chunk of a stage.
+static double buffer_parameters(const StepProgram *program, int of_unit) {
+    double parameters = 0;
+    for (int u = 0; u < program->unit_count; u++) {
+        parameters += (u > UNIT_HEAD) == (of_unit > UNIT_HEAD) ? unit_parameters(program, u) : 0;
+    }
+    return parameters / plan_chunks(&program->plan);
+}
+
 static double bucket_bytes(const Target *target, const StepProgram *program, const Task *task, const BucketCall *call) {
     if (!lane_is_sharding(task->lane) || call->group->nodes == 1) {
         return 0;
@@ -55,7 +64,9 @@ static double bucket_bytes(const Target *target, const StepProgram *program, con
     if (target->late_reduce && program->plan.zero == 1 && task->lane != LANE_REP) {
         return rank_parameters(program) * call->number_bytes;
     }
-    return bucket_parameters(&target->runtime, call->group->size) * call->number_bytes;
+    const double bucket = bucket_parameters(&target->runtime, call->group->size);
+    const double held = buffer_parameters(program, task->unit);
+    return (held > 0 ? fmin(bucket, held) : bucket) * call->number_bytes;
 }
 
 // Of a reduction whose size the plan says, or of a unit whose parameters go one by one, here as long each; 0 = neither.

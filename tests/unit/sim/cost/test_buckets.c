@@ -174,6 +174,17 @@ Test(buckets, what_one_bucket_holds_is_reduced_with_the_embedding) {
     cr_expect_float_eq(all_s, reduced_s(&bench, UNIT_EMBEDDING, (LAYERS + 2) * layer_parameters), 1e-9);
 }
 
+Test(buckets, a_bucket_is_no_larger_than_what_its_buffer_holds) {
+    const int64_t all = (LAYERS + 2) * layer_parameters;
+    Bench bench;
+    const Target beyond = {.runtime = {.bucket_parameters = 40e6, .bucket_parameters_per_rank = 1e9}};
+    const Target just = {.runtime = {.bucket_parameters = (double)all, .bucket_parameters_per_rank = 1}};
+    bench_of_buckets(&bench, &just);
+    const double whole_s = reduced_s(&bench, UNIT_EMBEDDING, 2 * layer_parameters);
+    bench_of_buckets(&bench, &beyond);
+    cr_assert_float_eq(reduced_s(&bench, UNIT_EMBEDDING, 2 * layer_parameters), whole_s, 1e-12);
+}
+
 // Buckets of 160e6: 40e6 of the layers' 200e6 are left for the embedding's.
 Test(buckets, layers_that_the_last_bucket_holds_leave_with_the_embedding) {
     const StepProgram program = {
