@@ -9,6 +9,7 @@
 #include "sim/cost/buckets.h"
 #include "sim/cost/compute.h"
 #include "sim/cost/gathers.h"
+#include "sim/cost/peer_exchange.h"
 #include "sim/cost/products.h"
 
 // How the target's loss traffic splits over the three loss tasks: each reads the logits, the last also writes them.
@@ -318,8 +319,8 @@ static double exchange_sms(const CostModel *model, const StepProgram *program, c
     return !task->once ? exchange->ctas : hybrid ? HYBRIDEP_SMS : DEEPEP_SMS;
 }
 
-// With tp_overlap most of a tp collective runs inside the GEMM that it feeds; what is left is the target's number.
-// Tokens that travel beside a micro-step take multiprocessors from its kernels.
+// What is left of a tp collective inside a product is the target's number. Tokens that travel beside a micro-step take
+// multiprocessors from its kernels.
 static double exposed_share(const CostModel *model, const StepProgram *program, const Task *task,
                             const CollectiveCost *exchange) {
     if (program->plan.ep_overlap && (travels_to_experts(program, task) || task->once)) {
@@ -327,9 +328,7 @@ static double exposed_share(const CostModel *model, const StepProgram *program, 
         const double taken = exchange_sms(model, program, task, exchange) / model->profile->accelerator.sm_count;
         return alone + (1 - alone) * (model->target->ep_overlap_exposed + taken);
     }
-    const bool overlaps =
-        program->plan.tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE && !task->unhidden;
-    return overlaps ? model->target->tp_overlap_exposed : 1;
+    return peer_exchange_in_product(&program->plan, task) ? model->target->tp_overlap_exposed : 1;
 }
 
 // Functional collectives gather and scatter the first dimension: along the sequence a copy puts the parts in order.
@@ -383,8 +382,9 @@ static TaskCost collective_task_cost(const CostModel *model, const StepProgram *
         const double bucketed =
             buckets_collective_s(model, program, task, &(BucketCall){kind, &placement, payload, number, alone.seconds});
         const double in_the_open = gather_open_s(model, program, task, bucketed);
-        cost.seconds = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task, &alone) *
-                       (1 + model->target->runtime.collective_share);
+        const double shown = (in_the_open + tp_copy_s(model, task)) * exposed_share(model, program, task, &alone);
+        const double unhidden = peer_exchange_open_s(model, program, task, &placement);
+        cost.seconds = fmax(shown, unhidden) * (1 + model->target->runtime.collective_share);
         cost.seconds += gather_copies_s(model, program, task);
         if (task->awaited) {
             cost.seconds += task_read_back_s(model->target, &program->plan, task);

@@ -3,6 +3,7 @@
 #include "sim/cost/cost_program.h"
 
 #include "sim/cost/compute.h"
+#include "sim/cost/peer_exchange.h"
 #include "sim/step/task_table.h"
 
 // The slot of the task's key: holds the task priced for it, or is free. What is captured waits for no host, which its
@@ -28,6 +29,10 @@ TaskCost *cost_program(const CostModel *model, const StepProgram *program, Arena
     TaskCost *costs = ARENA_UNCLEARED(arena, TaskCost, program->task_count);
     const TaskTable table = task_table_new(program->task_count, arena);
     for (int32_t i = 0; i < program->task_count; i++) {
+        if (peer_exchange_feeds(program, &program->tasks[i])) {
+            costs[i] = task_cost_shared(&seen, program, &program->tasks[i]);
+            continue;
+        }
         int32_t *slot = key_table_slot(&table, program, model->target, &program->tasks[i]);
         if (*slot >= 0) {
             costs[i] = costs[*slot];

@@ -9,6 +9,7 @@
 
 #include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
+#include "sim/cost/peer_exchange.h"
 
 static const double autograd_host_factor = 0.7;  // sim/SOURCES.md A3
 
@@ -227,9 +228,8 @@ static bool is_of_transformer_engine(const Target *target, const TrainPlan *plan
 // Whatever fuses kernels, collectives of tp, cp and ep are calls of torch.distributed: as many operations as in the
 // eager column. User buffers, DeepEP and HybridEP have calls of their own.
 static int collective_operations(const TrainPlan *plan, const Task *task, int launches) {
-    const bool in_product =
-        plan->tp_overlap && task->lane == LANE_TP && task->kind != TASK_ALL_REDUCE && !task->unhidden;
-    if (!task_is_collective(task) || (task->lane != LANE_TP && task->lane != LANE_CP) || task->once || in_product) {
+    if (!task_is_collective(task) || (task->lane != LANE_TP && task->lane != LANE_CP) || task->once ||
+        peer_exchange_in_product(plan, task)) {
         return 0;
     }
     const int calls = task->kind == TASK_ALL_TO_ALL && task->rows > 0 ? launches : 1;  // tokens, and their weights
