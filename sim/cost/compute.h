@@ -81,6 +81,8 @@ int task_kernels(const Target *target, const TrainPlan *plan, const Task *task);
 // Is it replayed as a part of a CUDA graph?
 bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *task);
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
+// Are layers Transformer Engine's? Those of today's Megatron-core are.
+bool task_has_engine_layers(const Target *target, const TrainPlan *plan);
 // Python of the host that modules and hooks were timed on to that of sim/SOURCES.md H7 (module_host.c's head).
 #define TIMED_PYTHON ((115.0 - 20.3) / 67.5)
 
@@ -119,5 +121,5 @@ double slowest_stage_factor(const Accelerator *accelerator, StageLoads *loads);
 // Times a streaming kind's least traffic is moved, and the loss's bytes per logit (traffic.c).
 double traffic_passes(const Target *target, const TrainPlan *plan, const Task *task);
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan, const Task *task);
-// What kernels of the loss and of q, k and v take beyond their traffic where they are bound by instructions.
+// What kernels of the loss, of q, k and v and of norms' sums take beyond their traffic, bound by instructions.
 double traffic_issue_s(const Accelerator *accelerator, const Target *target, const TrainPlan *plan, const Task *task);

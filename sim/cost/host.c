@@ -212,8 +212,7 @@ static bool is_of_adapter(const TrainPlan *plan, const Task *task) {
            task->k == on_tp;
 }
 
-// Megatron-core of today, whose layers are Transformer Engine's.
-static bool has_engine_layers(const Target *target, const TrainPlan *plan) {
+bool task_has_engine_layers(const Target *target, const TrainPlan *plan) {
     return target->fp8_flavour == FP8_TRANSFORMER_ENGINE && !target->until && plan->fused == FUSED_FUSED;
 }
 
@@ -222,7 +221,7 @@ static bool is_of_transformer_engine(const Target *target, const TrainPlan *plan
     const bool of_layer =
         (task->kind == TASK_GEMM && task->part != 0 && task->part != GRAPHED_ROUTER && !is_of_adapter(plan, task)) ||
         task->kind == TASK_GROUPED_GEMM;
-    return of_layer && has_engine_layers(target, plan) && !target->runtime.torch_linears;
+    return of_layer && task_has_engine_layers(target, plan) && !target->runtime.torch_linears;
 }
 
 // Whatever fuses kernels, collectives of tp, cp and ep are calls of torch.distributed: as many operations as in the
@@ -295,7 +294,7 @@ static double issued_operations(const Target *target, const TrainPlan *plan, con
     if (is_of_transformer_engine(target, plan, task) || is_one_by_one(target, task)) {
         operations = module_products(target, task);
     }
-    if (has_engine_layers(target, plan)) {
+    if (task_has_engine_layers(target, plan)) {
         operations += collective_operations(plan, task, launches) + (double)parameter_operations(target, task);
     }
     return operations + (is_one_by_one(target, task) ? 0 : issued_by_expert(target, plan, task));
@@ -314,8 +313,8 @@ static int calls_of(const Target *target, const TrainPlan *plan, const Task *tas
 static double timed_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     const double operations = host_kinds[task->kind].timed_operations;
     const bool message = task_is_message(task), batched = message && target_stops_host(target, plan);
-    const bool timed = operations > 0 && has_engine_layers(target, plan) && !task_is_captured(target, plan, task) &&
-                       (message || collective_operations(plan, task, 1) > 0);
+    const bool timed = operations > 0 && task_has_engine_layers(target, plan) &&
+                       !task_is_captured(target, plan, task) && (message || collective_operations(plan, task, 1) > 0);
     return timed ? calls_of(target, plan, task) * operations / (batched ? 2 : 1) : 0;
 }
 
@@ -345,14 +344,14 @@ static double fill_operations(const Target *target, const TrainPlan *plan, const
 // Of mixtures in mxfp8 the gaps of what is called and cast expert by expert stand for it: with both Qwen3 235B on B200
 // is 7 % too slow (tests/accuracy/runs/RESULTS.md, "Megatron-core's own Python"). Not both, until those gaps are known.
 static bool has_measured_modules(const Target *target, const TrainPlan *plan) {
-    return has_engine_layers(target, plan) && target->runtime.module_operations > 0 &&
+    return task_has_engine_layers(target, plan) && target->runtime.module_operations > 0 &&
            !(plan->precision == DTYPE_FP8 && plan->fp8_recipe == FP8_MX && plan->mesh.size[AXIS_EP] > 1);
 }
 
 // Modules of layers have Python of their own around what they launch. A product of experts was measured as a whole and
 // the way to them counted launch by launch.
 static bool is_of_module(const Target *target, const TrainPlan *plan, const Task *task) {
-    return has_engine_layers(target, plan) && task->part != 0 && task->kind != TASK_GROUPED_GEMM &&
+    return task_has_engine_layers(target, plan) && task->part != 0 && task->kind != TASK_GROUPED_GEMM &&
            !task_is_collective(task) && expert_launches(target, plan, task) == 0 &&
            !(task->kind == TASK_GEMM && task->part == GRAPHED_ROUTER);
 }
@@ -390,7 +389,7 @@ static double called_operations(const Target *target, const TrainPlan *plan, con
         plan->fused == FUSED_EAGER || (target->routes_eagerly && expert_launches(target, plan, task) > 0);
     const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
     const bool by_module = of_module > 0 && is_of_module(target, plan, task);
-    const bool hands_over = has_engine_layers(target, plan) && !task_is_captured(target, plan, task);
+    const bool hands_over = task_has_engine_layers(target, plan) && !task_is_captured(target, plan, task);
     return (by_module ? of_module : 1) * issued_operations(target, plan, task) * (autograd ? autograd_host_factor : 1) +
            (hands_over ? hand_over_operations(task) : 0);
 }

@@ -221,6 +221,18 @@ static const double in_place_issue_s = 0.27e-9;
 // for 50.3 million (Transformer Engine's pull request 2508 of 2025-12, baseline): 0.215, 0.208, 0.239 and 0.214 ns.
 static const double qkv_rope_issue_s = 0.22e-9;
 
+// Gradients of a norm's weight are summed over all blocks of the kernel before: for widths that Transformer Engine has
+// no tuned kernel of, by four warps for each 32 columns, which load one row of partial sums after another, as many rows
+// as blocks fit the multiprocessors, whatever the tokens (common/normalization/rmsnorm,
+// rmsnorm_bwd_finalize_general_kernel). Queries and keys have one each.
+enum { NORMS_OF_HEADS = 2, UNTUNED_WIDTH = 128 };
+
+static double norm_sums_s(const Accelerator *accelerator, const Target *target, const TrainPlan *plan,
+                          const Task *task) {
+    const bool untuned = task->inner <= UNTUNED_WIDTH && task_has_engine_layers(target, plan);
+    return untuned ? NORMS_OF_HEADS * accelerator->norm_sums_s : 0;
+}
+
 static double beyond_bytes_s(const Accelerator *accelerator, double elements, double issue_s, double bytes) {
     return accelerator->sm_count == 0
                ? 0
@@ -238,7 +250,7 @@ double traffic_issue_s(const Accelerator *accelerator, const Target *target, con
         const double bytes = (double)(task->traffic_bytes + task->cast_bytes);
         return beyond_bytes_s(accelerator, bytes / (2 * element), qkv_rope_issue_s, bytes);
     }
-    return 0;
+    return task->kind == TASK_QK_NORM_BACKWARD ? norm_sums_s(accelerator, target, plan, task) : 0;
 }
 
 double traffic_loss_bytes_per_logit(const Target *target, const TrainPlan *plan, const Task *task) {

@@ -71,6 +71,16 @@ Test(cost_models, a_target_with_traffic_of_its_own_keeps_it_for_its_chains_only)
     cr_assert_eq(traffic_passes(&measured, &eager, &layer), 1);
 }
 
+Test(cost_models, gradients_of_head_norms_are_summed_as_long_whatever_the_tokens) {
+    const Target layers = {.fp8_flavour = FP8_TRANSFORMER_ENGINE};
+    const Accelerator chip = {.norm_sums_s = 1e-4};
+    Task task = {.kind = TASK_QK_NORM_BACKWARD, .dtype = DTYPE_BF16, .inner = 128};
+    cr_expect_float_eq(traffic_issue_s(&chip, &layers, &fused, &task), 2e-4, 1e-12);  // queries', keys'
+    cr_expect_eq(traffic_issue_s(&chip, &bare, &fused, &task), 0);
+    task.inner = 4096;
+    cr_expect_eq(traffic_issue_s(&chip, &layers, &fused, &task), 0);
+}
+
 Test(cost_models, every_kind_is_at_least_one_kernel) {
     for (int kind = 0; kind < TASK_KIND_COUNT; kind++) {
         cr_assert_geq(kernels(&eager, (TaskKind)kind, ACTIVATION_SILU), 1, "%s", task_kind_name((TaskKind)kind));
