@@ -20,6 +20,7 @@ typedef struct ErrorScore {
     double in_interval;  // share of measured values inside the predicted interval; step times only
     // One constant MFU fitted to these rows, in place of the model; step times only.
     double baseline_mfu, baseline_median_abs, baseline_p90_abs;
+    double scaled_median_abs;  // of predictions over their median ratio to what was measured: one fitted number, too
 } ErrorScore;
 
 typedef struct ScoreRow {
@@ -109,6 +110,7 @@ double accuracy_measured_mfu(const RunCase *run);
 // Of a line of step times with rows enough to judge, whether one MFU fitted to the very rows is nearer in the middle.
 bool accuracy_is_judged(const ScoreRow *row);
 bool accuracy_is_beaten(const ScoreRow *row);
+bool accuracy_is_beaten_scaled(const ScoreRow *row);  // after one factor fitted to them as well
 
 MemoryKind accuracy_memory_kind(const RunRow *row);
 // False where the row has no memory figure to compare.

@@ -48,6 +48,10 @@ bool accuracy_is_beaten(const ScoreRow *row) {
     return accuracy_is_judged(row) && row->score.median_abs > row->score.baseline_median_abs;
 }
 
+bool accuracy_is_beaten_scaled(const ScoreRow *row) {
+    return accuracy_is_judged(row) && row->score.scaled_median_abs > row->score.baseline_median_abs;
+}
+
 MemoryKind accuracy_memory_kind(const RunRow *row) {
     const int named = text_index(memory_kind_names, MEMORY_KIND_UNKNOWN, row->mem_kind);
     const bool live = named == MEMORY_KIND_RESERVED && row_prints_live(row);
@@ -102,6 +106,14 @@ static void score_baseline(const RunCase *const *runs, int count, double *values
     score->baseline_p90_abs = statistics_quantile(values, used, PERCENTILE);
 }
 
+// What a factor of their own leaves of the errors, as the constant of the baseline is the rows' own.
+static void score_scaled(const RunCase *const *runs, int count, double *values, ErrorScore *score) {
+    for (int i = 0; i < count; i++) {
+        values[i] = fabs((1 + accuracy_step_error(runs[i])) / (1 + score->bias) - 1);
+    }
+    score->scaled_median_abs = statistics_median(values, count);
+}
+
 ErrorScore score_step(const RunCase *const *runs, int count) {
     ErrorScore score = {0};
     double *values = malloc(((size_t)count + 1) * sizeof *values);
@@ -115,6 +127,7 @@ ErrorScore score_step(const RunCase *const *runs, int count) {
     }
     score_errors(values, count, &score);
     score.in_interval = count > 0 ? (double)inside / count : 0;
+    score_scaled(runs, count, values, &score);
     score_baseline(runs, count, values, &score);
     free(values);
     return score;

@@ -39,7 +39,8 @@ Test(cli_accuracy, the_object_has_what_the_contract_promises) {
     json_t *root = sample();
     cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "ndtune.accuracy/1");
     const json_t *step = json_object_get(root, "step_time");
-    static const char *const numbers[] = {"n", "median_abs_error", "p90_abs_error", "median_bias", "in_interval"};
+    static const char *const numbers[] = {"n",           "median_abs_error", "p90_abs_error",
+                                          "median_bias", "in_interval",      "scaled_median_abs_error"};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         cr_expect(json_is_number(json_object_get(step, numbers[i])), "%s", numbers[i]);
     }

@@ -49,6 +49,17 @@ Test(score, the_baseline_is_the_median_measured_mfu) {
     cr_assert_float_eq(score.baseline_p90_abs, 0.5, 1e-12);
 }
 
+Test(score, a_factor_of_their_own_leaves_what_is_not_common_to_the_rows) {
+    // Ratios 1.2, 1.2, 0.6, 1.8: over their median 1.2 errors are 0, 0, .5, .5.
+    const ScoredRow rows[] = {{.predicted_s = 1.2, .measured_s = 1},
+                              {.predicted_s = 2.4, .measured_s = 2},
+                              {.predicted_s = 0.6, .measured_s = 1},
+                              {.predicted_s = 3.6, .measured_s = 2}};
+    const ErrorScore score = score_step(pointers(scored_rows(&arena, rows, 4), 4), 4);
+    cr_assert_float_eq(score.bias, 0.2, 1e-12);
+    cr_assert_float_eq(score.scaled_median_abs, 0.25, 1e-12);
+}
+
 Test(score, each_source_has_a_baseline_of_its_own) {
     const ScoredRow rows[] = {
         {1, 1, 0.4, 0, "one", 0, 0, NULL}, {1, 1, 0.4, 0, "one", 0, 0, NULL}, {1, 1, 0.1, 0, "two", 0, 0, NULL}};
