@@ -181,9 +181,17 @@ static bool skips_window(const AttentionShape *shape, const AttentionRate *in_fp
     return !in_fp8 || !shape->backward;
 }
 
+// AMD's asm kernels refuse dropout, so that Composable Kernel's run, which are FlashAttention 2 there
+// (ROCm/aiter, csrc/cpp_itfs/mha_fwd.cu: p_drop, mha_bwd.cu: has_dropout).
+static AttentionKernel kernel_run(const Accelerator *accelerator, const AttentionShape *asked) {
+    const bool refused = asked->drops && asked->kernel == ATTENTION_CUDNN && attention_lacks_cudnn(accelerator);
+    return refused ? ATTENTION_FLASH : asked->kernel;
+}
+
 KernelTime attention_time(const Accelerator *accelerator, Dtype dtype, const AttentionShape *asked) {
     const AttentionRate *in_fp8 = fp8_rate(accelerator, asked);
     AttentionShape own = *asked;
+    own.kernel = kernel_run(accelerator, asked);
     own.window = skips_window(asked, in_fp8) ? asked->window : 0;
     const AttentionShape *shape = &own;
     const bool triton = shape->kernel == ATTENTION_TRITON;

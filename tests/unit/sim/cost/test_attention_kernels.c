@@ -1,6 +1,7 @@
 // What attention's kernels pay for the size of a head and for dropout.
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "sim/cost/compute.h"
 #include "tests/unit/sim/cost/machines.h"
@@ -64,4 +65,19 @@ Test(attention_kernels, dropout_takes_longer_at_a_slower_clock) {
                        attention_time(&machine.accelerator, DTYPE_BF16, &keeps).seconds;
     }
     cr_expect_float_eq(more_s[1], 2 * more_s[0], 1e-9);
+}
+
+// Its asm kernels ("ck" in a profile) refuse dropout.
+Test(attention_kernels, dropout_on_amd_runs_the_kernels_of_composable_kernel) {
+    ClusterProfile machine = machine_h100();
+    for (int i = 0; i < machine.accelerator.attention_count; i++) {
+        char *kernel = machine.accelerator.attention[i].kernel;
+        strcpy(kernel, strcmp(kernel, "cudnn") == 0 ? "ck" : kernel);
+    }
+    AttentionShape fused = shape_of(ATTENTION_CUDNN, 128), flash = shape_of(ATTENTION_FLASH, 128);
+    const double kept_s = attention_time(&machine.accelerator, DTYPE_BF16, &fused).seconds;
+    cr_expect_lt(kept_s, 0.9 * attention_time(&machine.accelerator, DTYPE_BF16, &flash).seconds);
+    fused.drops = flash.drops = true;
+    cr_expect_float_eq(attention_time(&machine.accelerator, DTYPE_BF16, &fused).seconds,
+                       attention_time(&machine.accelerator, DTYPE_BF16, &flash).seconds, 1e-12);
 }
