@@ -292,7 +292,8 @@ static void print_beaten(const ScoreTable *table, FILE *out) {
         if (accuracy_is_beaten(row)) {
             fprintf(out, "  %5d rows  %.1f %%, one MFU %.1f %%, scaled %.1f %%: %.*s on %s\n", row->score.n,
                     100 * row->score.median_abs, 100 * row->score.baseline_median_abs,
-                    100 * row->score.scaled_median_abs, SOURCE_WIDTH, row->source ? row->source : "(no source)", row->cluster);
+                    100 * row->score.scaled_median_abs, SOURCE_WIDTH, row->source ? row->source : "(no source)",
+                    row->cluster);
         }
     }
 }

@@ -66,10 +66,25 @@ static const Target *on_host(const Target *target, const Node *node, Arena *aren
     return changed;
 }
 
+// RCCL's buffer of a communicator where each pair of a node has a link of its own, as a log of eight MI355X says where
+// there was no room for it (Dell Cloud's sweep: "Failed to CUDA calloc 536870912 bytes").
+static const double mesh_communicator_bytes = 512 << 20;
+
+static const Target *on_links(const Target *target, const Node *node, Arena *arena) {
+    if (target->runtime.communicator_bytes <= 0 || node->mesh <= 0) {
+        return target;
+    }
+    Target *changed = ARENA_NEW(arena, Target);
+    *changed = *target;
+    changed->runtime.communicator_bytes = mesh_communicator_bytes;
+    return changed;
+}
+
 const Target *target_on_cluster(const Target *target, const ClusterProfile *cluster, Arena *arena) {
     char name[sizeof cluster->targets[0].name];
     name_of(target, name);
     target = on_host(on_chip(target, &cluster->accelerator, arena), &cluster->node, arena);
+    target = on_links(target, &cluster->node, arena);
     for (int i = 0; i < cluster->target_count; i++) {
         const ClusterTarget *known = &cluster->targets[i];
         if (strcmp(known->name, name) != 0) {

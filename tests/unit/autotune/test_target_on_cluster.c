@@ -26,3 +26,25 @@ Test(target_on_cluster, host_time_of_todays_targets_is_the_processors) {
     }
     arena_free(&arena);
 }
+
+// ndtune's own worker has no communicators to pay for.
+Test(target_on_cluster, a_communicator_takes_more_where_each_pair_has_a_link) {
+    static const struct {
+        const char *target, *cluster;
+        double bytes;
+    } rows[] = {{"megatron", "oci-bm-gpu-mi355x", 512 << 20},
+                {"torchtitan", "mi300x-8x", 512 << 20},
+                {"megatron", "dgx-h100", 0.25e9},
+                {"ndtune", "mi300x-8x", 0}};
+    Arena arena = {0};
+    Error error = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Target *target;
+        ClusterProfile cluster;
+        cr_assert_eq(target_find(rows[i].target, &target, &error), STATUS_OK, "%s", error.message);
+        cr_assert_eq(cluster_find(rows[i].cluster, &arena, &cluster, &error), STATUS_OK, "%s", error.message);
+        const double bytes = target_on_cluster(target, &cluster, &arena)->runtime.communicator_bytes;
+        cr_expect_eq(bytes, rows[i].bytes, "row %zu: %.0f", i, bytes);
+    }
+    arena_free(&arena);
+}
