@@ -308,7 +308,7 @@ static void print_verdicts(const Accuracy *accuracy, FILE *out) {
         return;
     }
     fprintf(out, "\nOut of memory\n");
-    if (accuracy->options.oom_paths) {
+    if (accuracy->options.oom_paths || oom->n > 0) {
         fprintf(out, "  failures called infeasible: %d of %d (%.1f %%); certain ones %d of %d (%.1f %%)\n",
                 oom->called_infeasible, oom->n, share(oom->called_infeasible, oom->n), oom->certain_called_infeasible,
                 oom->certain, share(oom->certain_called_infeasible, oom->certain));

@@ -194,6 +194,7 @@ static Status read_and_predict(Work *work, RunGroups *groups, Error *error) {
     if (options->oom_paths) {
         TRY(run_files_read(options->oom_paths, work->arena, &accuracy->failures, error));
     }
+    run_file_split(&accuracy->runs, &accuracy->failures, work->arena);
     for (int i = 0; options->groups_paths && options->groups_paths[i]; i++) {
         TRY(run_groups_read(options->groups_paths[i], &accuracy->runs, work->arena, groups, error));
     }

@@ -108,6 +108,7 @@ static const Column columns[] = {
     TEXT("cublas_workspaces", cublas_workspaces, OPTIONAL),
     TEXT("balance", balance, OPTIONAL),
     {"usable", COLUMN_INT, AT(usable), MISSED, 0, 1, 1},
+    MAYBE("oom", oom, 1),
     {"oom_certain", COLUMN_INT, AT(oom_certain), OPTIONAL, 0, 1, 0},
 };
 
@@ -370,6 +371,21 @@ Status run_files_read(const char *const *paths, Arena *arena, RunFile *file, Err
         file->count += more.count;
     }
     return check_ids(file, arena, error);
+}
+
+void run_file_split(RunFile *runs, RunFile *failures, Arena *arena) {
+    RunRow *failed = ARENA_ARRAY(arena, RunRow, failures->count + runs->count);
+    int ran = 0, count = failures->count;
+    for (int i = 0; i < failures->count; i++) {
+        failed[i] = failures->rows[i];
+    }
+    for (int i = 0; i < runs->count; i++) {
+        RunRow *to = runs->rows[i].oom == 1 ? &failed[count++] : &runs->rows[ran++];
+        *to = runs->rows[i];
+    }
+    runs->count = ran;
+    failures->rows = failed;
+    failures->count = count;
 }
 
 Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error) {

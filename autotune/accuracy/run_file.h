@@ -60,7 +60,7 @@ typedef struct RunRow {
     const char *attention_dropout;  // of its probabilities: "0" = none
     const char *cublas_workspaces;  // CUBLAS_WORKSPACE_CONFIG of its environment
     const char *balance;            // how tokens were spread over experts: "forced", "natural", "real (..)"
-    int64_t usable, oom_certain;
+    int64_t usable, oom, oom_certain;
     const char *half;  // of a set of runs, part of which constants were fitted on: as its group says; NULL
 } RunRow;
 
@@ -78,6 +78,9 @@ Status run_file_read(const char *path, Arena *arena, RunFile *file, Error *error
 
 // The rows of several files, NULL-terminated, as if they were one: ids are unique across all of them.
 Status run_files_read(const char *const *paths, Arena *arena, RunFile *file, Error *error);
+
+// Moves the rows that ran out of memory behind those of `failures`.
+void run_file_split(RunFile *runs, RunFile *failures, Arena *arena);
 
 // Sets of rows of a run file that differ in the plan only, for judging rankings.
 typedef struct RunGroup {

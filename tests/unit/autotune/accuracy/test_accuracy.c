@@ -192,6 +192,19 @@ Test(accuracy, a_failure_is_judged_by_memory_and_a_run_too) {
     cr_assert_eq(accuracy.oom.called_feasible, 1);
 }
 
+// With a step that was printed before it did.
+Test(accuracy, a_row_that_ran_out_of_memory_is_a_failure_in_whichever_file) {
+    const char *ran = run_line(&arena, (RunLine){.id = "ran", .gpu_mem_gb = 80, .step_time_s = 1}),
+               *failed = run_line(&arena, (RunLine){.id = "failed", .gpu_mem_gb = 80, .dp_shard = 1, .step_time_s = 1});
+    const char *rows = arena_format(&arena, "%.*s,oom\n%.*s,0\n%.*s,1\n", (int)strlen(RUNS_HEADER) - 1, RUNS_HEADER,
+                                    (int)strlen(ran) - 1, ran, (int)strlen(failed) - 1, failed);
+    const Accuracy accuracy = accuracy_of_text(rows, EFFORT_ESTIMATE);
+    cr_expect_eq(accuracy.scored, 1);
+    cr_expect_eq(accuracy.oom.feasible_rows, 1);
+    cr_expect_eq(accuracy.oom.n, 1);
+    cr_expect_eq(accuracy.oom.called_infeasible, 1);
+}
+
 static uint64_t next_random(uint64_t *seed) {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
