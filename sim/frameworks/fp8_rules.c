@@ -25,7 +25,7 @@ static const char *refuse_parameters(const Target *target, const ModelSpec *mode
     REFUSE_IF(arena, !(recipes & FP8_BIT(plan->fp8_recipe)),
               "%s has fp8_parameters=on with fp8_recipe %s, not %s: use one of them", target->name,
               recipes_text(recipes, arena), fp8_recipe_names[plan->fp8_recipe]);
-    REFUSE_IF(arena, plan->zero == 0,
+    REFUSE_IF(arena, plan->zero == 0 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1,
               "fp8_parameters=on of %s is of its distributed optimizer, zero=0 has none: use zero 1, or fp8_parameters "
               "off",
               target->name);

@@ -131,6 +131,7 @@ typedef struct Target {
     Fused default_fused;
     bool compiles, engine_attention;    // can compile layers; attention is Transformer Engine's, on ROCm CK's
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
+    bool logits_kept;                   // beside these copies, until the loss has its gradient
     int split_loss_fp32_copies;         // more of them where a loss written out runs on a vocabulary split over tp
     Dispatch own_dispatch;              // TARGET: all-to-all
     unsigned dispatchers;       // of tokens to experts available by a switch, besides its own: DISPATCH_BIT(value)
@@ -145,7 +146,7 @@ typedef struct Target {
     Optimizer own_optimizer;         // TARGET: AdamW in one kernel
     unsigned optimizers;             // available by a switch, besides its own: OPTIMIZER_BIT(value)
     bool deals_matrices;             // at stage 1 a rank updates its share of whole matrices where they must be whole
-    bool masters_beside_remainders;  // with states in bf16, of a master only what its bf16 weight lacks is kept
+    bool masters_beside_remainders;  // what optimizers with remainders keep of a master
     bool tiles_mlp, updates_in_backward, cuts_experts;  // has mlp_tiles; update_in_backward; etp and expert_capacity
     bool predicts_further, fp8_activation, op_fuser, qkv_rope;  // has mtp; the choices of those names
     unsigned fp8_parameters;                                    // bit by Fp8Recipe: with which it has fp8_parameters

@@ -25,6 +25,9 @@ typedef enum {
     OPTIMIZER_MUON,
     OPTIMIZER_ADAMW_FOREACH_2_0,
     OPTIMIZER_ADAMW_LOOP,
+    OPTIMIZER_ADAMW_REMAINDERS,
+    OPTIMIZER_ADAMW_FP8,
+    OPTIMIZER_ADAMW_FP8_BF16,
     OPTIMIZER_COUNT
 } Optimizer;
 
@@ -37,7 +40,7 @@ typedef enum { UPDATE_ADAMW, UPDATE_ONE_STATE, UPDATE_NO_STATE, UPDATE_FACTORED,
 
 typedef struct OptimizerRow {
     UpdateRule rule;
-    double state_bytes;      // of a state, per parameter, scales included; 0 = as wide as the master
+    double state_bytes[2];   // of each state, per parameter, scales included; 0 = as wide as the master
     int block;               // quantised: elements of one scale; 0 = not
     bool whole_blocks;       // a tensor that blocks do not divide stays fp32
     bool wide_embedding;     // states of the embedding stay fp32
@@ -45,6 +48,7 @@ typedef struct OptimizerRow {
     double temporary_bytes;  // per parameter with a master of fp32, for all parameters at once
     bool by_tensor;          // or for one tensor at a time
     bool paged;              // states go to the host when the accelerator is full
+    bool remainders;         // of a master only what its bf16 weight lacks, where the target keeps those
 } OptimizerRow;
 
 extern const OptimizerRow optimizer_rows[OPTIMIZER_COUNT];

@@ -290,11 +290,13 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
          .option = {"optimizer",
                     "adamw|adamw-fused|adamw-foreach|adamw-bf16|adamw-8bit|adamw-8bit-paged|"
                     "adamw-32bit-paged|adamw-8bit-torchao|adamw-4bit-torchao|lion|lion-8bit|sgd|"
-                    "sgd-momentum|adafactor|muon|adamw-foreach-2.0|adamw-loop",
+                    "sgd-momentum|adafactor|muon|adamw-foreach-2.0|adamw-loop|adamw-remainders|adamw-fp8|"
+                    "adamw-fp8-bf16",
                     NULL, "adamw, as the target runs it",
                     "what updates the parameters: it changes the training and is never tried by itself; "
                     "8bit and lion are bitsandbytes', bf16 is of the states alone, foreach-2.0 is PyTorch "
-                    "2.0's",
+                    "2.0's; of Megatron's precision-aware optimizer bf16, remainders (states in fp32), fp8 and "
+                    "fp8-bf16 (both states, or the first and the second) keep 2 bytes of a master",
                     PLAN_OPTION_SAYS_WHAT},
          .column = "optimizer"},
     [PLAN_PACK] = {"pack", .label = "packed documents", AT(pack), .high = 1 << 24, .scope = PLAN_OF_JOB,

@@ -75,4 +75,7 @@ const char *const optimizer_names[OPTIMIZER_COUNT] = {[OPTIMIZER_TARGET] = "adam
                                                       [OPTIMIZER_ADAFACTOR] = "adafactor",
                                                       [OPTIMIZER_MUON] = "muon",
                                                       [OPTIMIZER_ADAMW_FOREACH_2_0] = "adamw-foreach-2.0",
-                                                      [OPTIMIZER_ADAMW_LOOP] = "adamw-loop"};
+                                                      [OPTIMIZER_ADAMW_LOOP] = "adamw-loop",
+                                                      [OPTIMIZER_ADAMW_REMAINDERS] = "adamw-remainders",
+                                                      [OPTIMIZER_ADAMW_FP8] = "adamw-fp8",
+                                                      [OPTIMIZER_ADAMW_FP8_BF16] = "adamw-fp8-bf16"};

@@ -39,7 +39,7 @@ static void choose_weights(Lowering *lowering, int u) {
     const Dtype master_dtype = lone ? dtype : lowering->master_dtype;
     const bool has_master = master_dtype != dtype;
     const bool fp8 = fp8_keeps_unit(lowering, u);
-    const bool halved = has_master && !fp8 && lowering->plan->optimizer == OPTIMIZER_ADAMW_BF16 &&
+    const bool halved = has_master && !fp8 && optimizer_rows[lowering->plan->optimizer].remainders &&
                         lowering->target->masters_beside_remainders;
     const int64_t master_elements =
         (beside && has_master ? unit->trained_shard : unit->shard_elements) / (halved ? 2 : 1);

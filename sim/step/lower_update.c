@@ -29,10 +29,9 @@ static int64_t state_bytes(const Lowering *lowering, const Unit *unit, int state
 
 static int32_t choose_state(Lowering *lowering, const Unit *unit, int state, const char *name) {
     const int plain = optimizer_plain_bytes(unit->optimizer, state, dtype_bytes(lowering->master_dtype));
-    const bool half = plain == dtype_bytes(DTYPE_BF16);
     const Dtype dtype = plain == dtype_bytes(lowering->master_dtype) ? lowering->master_dtype
-                        : half                                       ? DTYPE_BF16
-                        : plain > 0                                  ? DTYPE_FP32
+                        : plain == dtype_bytes(DTYPE_BF16)           ? DTYPE_BF16
+                        : plain > dtype_bytes(DTYPE_FP8)             ? DTYPE_FP32
                                                                      : DTYPE_FP8;
     const int64_t elements = plain > 0 ? unit->trained_shard : state_bytes(lowering, unit, state);
     if (elements == 0) {

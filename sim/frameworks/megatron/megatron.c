@@ -217,9 +217,8 @@ static const TargetVersion megatron_0_19 = {
         SET(graph_switch, true), SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled"),
         SET(graph_parts, true),  // cuda_graph_impl local or transformer_engine, with cuda_graph_modules (the same)
         SET(masters_beside_remainders, true),  // store_param_remainders, true (optimizer/optimizer_config.py)
-        // --optimizer sgd, with --sgd-momentum 0.9; precision-aware: --exp-avg-dtype, --exp-avg-sq-dtype bf16
-        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16) |
-                            OPTIMIZER_BIT(OPTIMIZER_MUON))),
+        // --optimizer sgd, with --sgd-momentum 0.9
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | MEGATRON_AWARE | OPTIMIZER_BIT(OPTIMIZER_MUON))),
 };
 
 // Its own FSDP: parameters, gradients and states are sharded (data_parallel_sharding_strategy optim_grads_params). Read
@@ -237,6 +236,7 @@ static const TargetVersion megatron_fsdp = {
         SET(max_zero, 3), SET(shard_needs_fsdp, true),
         // "Emerging optimizer does not support Megatron-FSDP for now" (megatron/training/arguments.py)
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_SGD_MOMENTUM) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16)),
+        SET(masters_beside_remainders, false),       // main_weight_buffer, in main_params_dtype
         SET(always_reshards, true),                  // gathers again for backward whatever it recomputes
         SET(root_unit, true), SET(root_kept, true),  // fsdp_unit_modules = [TransformerLayer]
         SET(backward_prefetch, true),                // AllGatherPipeline, PrefetchOrder
@@ -327,7 +327,8 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
             return reason;
         }
     }
-    REFUSE_IF(arena, plan->optimizer == OPTIMIZER_ADAMW_BF16 && plan->zero == 0,
+    const bool whole = plan->zero == 0 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1;
+    REFUSE_IF(arena, OPTIMIZER_BIT(plan->optimizer) & MEGATRON_AWARE && whole,
               "the precision-aware optimizer of %s only works with its distributed optimizer: use zero 1 or optimizer "
               "adamw",
               target->name);

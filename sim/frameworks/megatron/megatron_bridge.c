@@ -247,7 +247,8 @@ static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
     const bool cut = export_axis(job, AXIS_SP) * export_axis(job, AXIS_CP) > 1;
-    const bool sharded = plan->zero > 0, overlaps = target_reduce_overlap(job->target, plan) == REDUCE_OVERLAP_ON;
+    const bool sharded = plan->zero > 0 || megatron_shards_one(plan);
+    const bool overlaps = target_reduce_overlap(job->target, plan) == REDUCE_OVERLAP_ON;
     fprintf(out,
             "    cfg.train.micro_batch_size = %d\n"
             "    cfg.train.global_batch_size = %lld\n"

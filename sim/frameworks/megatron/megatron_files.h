@@ -19,6 +19,23 @@ void megatron_modules(const ConfigJob *job, const char *first, const char *next,
 // Likewise of the parts of layers that CUDA graphs replay; none where whole layers are.
 void megatron_graphed(const TrainPlan *plan, const char *first, const char *next, FILE *out);
 
+// ---- the precision-aware optimizer (megatron_aware.c)
+
+#define MEGATRON_AWARE                                                                                                 \
+    (OPTIMIZER_BIT(OPTIMIZER_ADAMW_BF16) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_REMAINDERS) |                                 \
+     OPTIMIZER_BIT(OPTIMIZER_ADAMW_FP8) | OPTIMIZER_BIT(OPTIMIZER_ADAMW_FP8_BF16))
+
+typedef struct MegatronStates {
+    Optimizer optimizer;
+    const char *average, *square;  // formats of the two states, in the words of its flags
+} MegatronStates;
+
+// NULL: another optimizer; formats that no plan has.
+const MegatronStates *megatron_states(Optimizer optimizer);
+const MegatronStates *megatron_states_of(const char *average, const char *square);
+// Whether one rank of data runs the distributed optimizer, for what only that has.
+bool megatron_shards_one(const TrainPlan *plan);
+
 // ---- layers of the stages (megatron_stages.c)
 
 typedef struct MegatronSplit {

@@ -68,6 +68,7 @@ static void write_sharding(const ConfigJob *job, FILE *out) {
         fputs(overlaps && mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "",
               out);
         fputs(megatron_averages(job) ? averages : "", out);
+        fputs(megatron_shards_one(job->plan) ? "    --use-distributed-optimizer\n" : "", out);
         return;
     }
     const char *reduced = job->plan->reduce_dtype == REDUCE_DTYPE_BF16 ? " --grad-reduce-in-bf16" : "";
@@ -138,8 +139,10 @@ static void write_training(const ConfigJob *job, FILE *out) {
         fputs("    --optimizer muon  # of the package emerging_optimizers\n", out);
     } else if (plan->optimizer == OPTIMIZER_SGD_MOMENTUM) {
         fputs("    --optimizer sgd --sgd-momentum 0.9\n", out);
-    } else if (plan->optimizer == OPTIMIZER_ADAMW_BF16) {
-        fputs("    --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16\n", out);
+    } else if (OPTIMIZER_BIT(plan->optimizer) & MEGATRON_AWARE) {
+        const MegatronStates *states = megatron_states(plan->optimizer);
+        fprintf(out, "    --use-precision-aware-optimizer --exp-avg-dtype %s --exp-avg-sq-dtype %s\n", states->average,
+                states->square);
     }
     if (target_cuda_graphs(job->target, plan)) {  // which need Transformer Engine's generators and no look at losses
         fputs("    --cuda-graph-impl full_iteration --te-rng-tracker\n", out);

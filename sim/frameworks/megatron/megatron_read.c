@@ -309,6 +309,18 @@ static Status read_attention(Import *import, Error *error) {
                          error);
 }
 
+// The wheel in which they are read, unless a newer row is meant anyway.
+static void take_newer(Import *import) {
+    import->target = strcmp(import->target, "megatron@core") == 0 ? "megatron@0.19" : import->target;
+}
+
+// Megatron-FSDP has masters of its own (main_weight_buffer), so that none are remainders.
+static void take_states(Import *import, Optimizer optimizer) {
+    const bool own = import->said.choice[PLAN_ZERO] == 3 && optimizer == OPTIMIZER_ADAMW_REMAINDERS;
+    import->said.choice[PLAN_OPTIMIZER] = (int)(own ? OPTIMIZER_TARGET : optimizer);
+    take_newer(import);
+}
+
 static Status read_optimizer(Import *import, Error *error) {
     const char *name = "adam", *average = "fp32", *square = "fp32";
     int aware = 0, offload = 0;
@@ -317,11 +329,10 @@ static Status read_optimizer(Import *import, Error *error) {
     TRY(megatron_word(import, M_AVERAGE_TYPE, &average, error));
     TRY(megatron_word(import, M_SQUARE_TYPE, &square, error));
     TRY(megatron_bool(import, M_OFFLOAD, &offload, error));
-    const bool both = strstr(average, "bf16") || strstr(average, "bfloat16");
-    const bool of_squares = strstr(square, "bf16") || strstr(square, "bfloat16");
+    const MegatronStates *states = aware ? megatron_states_of(average, square) : NULL;
     if (strcmp(name, "sgd") == 0) {
         import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_SGD_MOMENTUM;
-        import->target = "megatron@0.19";
+        take_newer(import);
     } else if (strcmp(name, "muon") == 0 || strcmp(name, "dist_muon") == 0) {
         import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_MUON;
         TRY(megatron_read_muon(import, error));
@@ -331,12 +342,12 @@ static Status read_optimizer(Import *import, Error *error) {
     } else if (strcmp(name, "adam") != 0) {
         import_find(import, FINDING_UNMODELLED, megatron_key(import, M_OPTIMIZER),
                     "optimizer %s: the prediction has fused AdamW with two states", name);
-    } else if (aware && both && of_squares) {
-        import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_ADAMW_BF16;
-        import->target = "megatron@0.19";
-    } else if (aware && (both || of_squares || strstr(average, "8") || strstr(square, "8"))) {
-        import_find(import, FINDING_UNMODELLED, megatron_key(import, both ? M_AVERAGE_TYPE : M_SQUARE_TYPE),
-                    "states in other dtypes than fp32 or bf16 for both: predicted in fp32, your run needs less memory");
+    } else if (states && !offload) {
+        take_states(import, states->optimizer);
+    } else if (aware && !(states && states->optimizer == OPTIMIZER_ADAMW_REMAINDERS)) {
+        const bool of_average = !strstr(average, "32");
+        import_find(import, FINDING_UNMODELLED, megatron_key(import, of_average ? M_AVERAGE_TYPE : M_SQUARE_TYPE),
+                    "states in %s and %s: predicted in fp32, your run needs less memory", average, square);
     }
     const char *part = "1.0";
     TRY(megatron_word(import, M_OFFLOADED, &part, error));

@@ -319,6 +319,12 @@ static const Choice of_megatron[] = {
     {"--delay-wgrad-compute", MEGATRON("--delay-wgrad-compute"), NULL},
     {"--rampup-batch-size", MEGATRON("--rampup-batch-size 8 8 100"), NULL},
     {"--exp-avg-dtype", MEGATRON("--use-precision-aware-optimizer --exp-avg-dtype bf16"), NULL},
+    {NULL, MEGATRON("--use-distributed-optimizer --use-precision-aware-optimizer"),
+     MEGATRON("--use-distributed-optimizer")},
+    {NULL,
+     MEGATRON("--use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype fp8 "
+              "--exp-avg-sq-dtype fp8"),
+     MEGATRON("--use-distributed-optimizer --use-precision-aware-optimizer")},
     {NULL, NULL, NULL}};
 
 #define AUTOMODEL(more)                                                                                                \

@@ -22,7 +22,9 @@ static int pick(uint64_t *seed, int count) {
 static void any_of_megatron(uint64_t *seed, const Target *target, TrainPlan *plan) {
     static const int ends[] = {1, 2, 4, 6};
     static const PpSplit splits[] = {SPLIT_TARGET, SPLIT_WEIGHTED, SPLIT_ENDS, SPLIT_CHUNKS};
-    static const Optimizer optimizers[] = {OPTIMIZER_TARGET, OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_ADAMW_BF16};
+    static const Optimizer optimizers[] = {OPTIMIZER_TARGET,     OPTIMIZER_SGD_MOMENTUM,
+                                           OPTIMIZER_ADAMW_BF16, OPTIMIZER_ADAMW_REMAINDERS,
+                                           OPTIMIZER_ADAMW_FP8,  OPTIMIZER_ADAMW_FP8_BF16};
     const bool newer = strcmp(target->version, "0.19") == 0;
     plan->pp_schedule = pick(seed, 2) ? PP_1F1B : PP_INTERLEAVED;
     plan->pp_split = splits[pick(seed, 4)];
@@ -40,7 +42,7 @@ static void any_of_megatron(uint64_t *seed, const Target *target, TrainPlan *pla
     plan->fused = FUSED_FUSED;
     plan->zero = target->max_zero == 3 ? 3 : pick(seed, 2);
     plan->cuda_graphs = newer && pick(seed, 3) == 0 ? (GraphUse)pick(seed, CUDA_GRAPHS_COUNT) : CUDA_GRAPHS_TARGET;
-    plan->optimizer = newer ? optimizers[pick(seed, 3)] : OPTIMIZER_TARGET;
+    plan->optimizer = newer ? optimizers[pick(seed, 6)] : OPTIMIZER_TARGET;
     const Offload offloads[] = {OFFLOAD_OPTIMIZER, OFFLOAD_ACTIVATIONS, OFFLOAD_NONE};
     plan->offload = offloads[pick(seed, 6) % 3];
     plan->offload_layers = plan->offload == OFFLOAD_ACTIVATIONS ? 1 + pick(seed, 8) : 0;

@@ -161,6 +161,34 @@ Test(optimizers, whose_masters_stand_beside_remainders_keep_six_bytes_of_a_shard
     cr_assert_eq(bytes_of_role(&program, ROLE_OPTIMIZER, true), 4 * shards);
 }
 
+static StepProgram precision_aware(Optimizer optimizer) {
+    return lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
+                                            .target = "megatron@0.19",
+                                            .mesh = "dp_shard=2",
+                                            .zero = 1,
+                                            .bf16 = true,
+                                            .optimizer = optimizer});
+}
+
+// Two of a master beside its weight, and states of 8, 2 and 3 bytes; those in fp8 are fp32 while they are updated,
+// with whatever is beside them (Transformer Engine's FusedAdam, step).
+Test(optimizers, that_are_precision_aware_have_states_in_formats_of_their_own) {
+    static const struct {
+        Optimizer optimizer;
+        int states, temporary;
+    } cases[] = {{OPTIMIZER_ADAMW_REMAINDERS, 8, 0}, {OPTIMIZER_ADAMW_FP8, 2, 8}, {OPTIMIZER_ADAMW_FP8_BF16, 3, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const StepProgram program = precision_aware(cases[i].optimizer);
+        int64_t shards = 0;
+        for (int32_t u = 0; u < program.unit_count; u++) {
+            shards += program.units[u].shard_elements * program.units[u].instances;
+        }
+        cr_expect_eq(bytes_of_role(&program, ROLE_PARAMETER, true), (2 * 2 + 2) * shards);
+        cr_expect_eq(bytes_of_role(&program, ROLE_OPTIMIZER, true), cases[i].states * shards);
+        cr_expect_eq(bytes_of_role(&program, ROLE_OPTIMIZER, false), cases[i].temporary * shards);
+    }
+}
+
 // 80 bytes where one kernel moves 28.
 Test(optimizers, by_foreach_move_80_bytes_wherever_they_run) {
     cr_expect_float_eq(traffic_per_parameter("accelerate", OPTIMIZER_TARGET), 80, 1e-9);
@@ -301,6 +329,12 @@ static bool is_legal(const char *target, const char *mesh, Optimizer optimizer, 
                                     .offload = offload,
                                     .optimizer = optimizer};
     return lowered_is_legal(&request, &arena);
+}
+
+// Its distributed optimizer shards over one rank too.
+Test(optimizers, that_are_precision_aware_run_on_one_rank_of_data_but_on_no_whole_replicas) {
+    cr_expect(is_legal("megatron@0.19", "tp=2", OPTIMIZER_ADAMW_BF16, OFFLOAD_NONE));
+    cr_expect_not(is_legal("megatron@0.19", "dp_replicate=2", OPTIMIZER_ADAMW_BF16, OFFLOAD_NONE));
 }
 
 Test(optimizers, of_bitsandbytes_take_no_sharded_parameters) {
