@@ -149,6 +149,8 @@ static const Label labels[] = {
     // its scenarios.yaml drops a tenth of adapters' inputs (lora_dropout: 0.1 in each, at every commit); its fused
     // kernels are of norms, rotary positions and the loss; of the MLP where that has adapters, which none has
     {.cites = "fms-acceleration@", .settings = SETTINGS(SET(adapters_drop, true), SET(activation_apart, true))},
+    {.is = row_repeats_keys, .settings = SETTINGS(SET(repeats_keys, true))},
+    {.is = row_keeps_logits, .settings = SETTINGS(SET(logits_kept, true))},
     {.is = row_skips_upcast, .settings = SETTINGS(SET(upcasts_norms, false))},
     // What PaddleNLP runs otherwise than Megatron: every projection reduces its own input gradient, and kernels wait
     // (ColumnParallelLinear of Paddle's mp_layers.py, mp_async_allreduce off), over a split vocabulary; silu and

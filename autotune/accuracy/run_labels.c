@@ -50,6 +50,23 @@ bool row_skips_upcast(const RunRow *row) {
     return says_first(row, "accelerated-peft") || row_cites(row, "fsdp_qlora@");
 }
 
+// Of fms-acceleration's tables at 876e2ed one ran transformers 4.48.1, the others 4.45.2 (refs/requirements*.txt).
+static bool ran_transformers_4_48(const RunRow *row) {
+    return row_cites(row, "refs/a100_80gb.csv");
+}
+
+// MistralFlashAttention2 calls repeat_kv, which Llama's does not; 4.48 has one attention for both.
+bool row_repeats_keys(const RunRow *row) {
+    return row_cites(row, "fms-acceleration@") && strncmp(row->model, "Mistral", strlen("Mistral")) == 0 &&
+           !ran_transformers_4_48(row);
+}
+
+// The loss is a function of the model's output since 4.46 (loss/loss_utils.py, ForCausalLMLoss); before, forward put
+// the fp32 copy in the logits' place.
+bool row_keeps_logits(const RunRow *row) {
+    return ran_transformers_4_48(row);
+}
+
 static bool is_of_bridge(const RunRow *row) {
     return row_cites(row, "Megatron-Bridge@");
 }

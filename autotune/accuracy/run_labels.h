@@ -15,6 +15,8 @@ bool row_is_traced(const RunRow *row);          // its graph, which is run in pl
 bool row_is_plain_trace(const RunRow *row);     // collectives and kernels of its traced graphs wait where they stand
 bool row_has_full_inductor(const RunRow *row);  // which compiles all of a step, not layers
 bool row_skips_upcast(const RunRow *row);
+bool row_repeats_keys(const RunRow *row);           // for each query head, before flash attention
+bool row_keeps_logits(const RunRow *row);           // in bf16, beside the loss's fp32 copies
 bool row_is_computed(const RunRow *row);            // by its source's simulator
 bool row_keeps_script_defaults(const RunRow *row);  // gradients are scaled apart, and looked through for NaN
 void take_script_defaults(const RunRow *row, TargetRuntime *runtime);

@@ -128,6 +128,7 @@ static const TargetField fields[] = {
     NEWER(frozen_held),
     NEWER(adapters_cast),
     NEWER(adapters_drop),
+    NEWER(logits_kept),
     NEWER(halves_drop),
     HASHED_AS(attention_dropout, "attention_drops"),
     NEWER(fills_masked),

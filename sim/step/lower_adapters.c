@@ -18,7 +18,7 @@ typedef struct Adapter {
     const char *of;  // first slice of its linear layer
     const char *a, *b;
     const char *base, *inner, *delta, *scaled, *inner_gradient, *input_gradient, *unpacked, *unpacked_again;
-    const char *input, *input_fp32, *input_gradient_fp32;
+    const char *input, *input_fp32, *input_gradient_fp32, *dropped, *mask;
     const char *inner_part, *delta_part, *gradient;  // if they are Megatron-core layers
     bool row_parallel;
     unsigned targets;  // target sets that include it
@@ -32,6 +32,7 @@ enum { OF_ALL = 1 << LORA_ALL, OF_ATTENTION = 1 << LORA_ATTENTION, OF_QUERY_VALU
     .inner_gradient = slice " adapter inner gradient", .input_gradient = slice " adapter input gradient",              \
     .unpacked = slice " unpacked", .unpacked_again = slice " unpacked again", .input = slice " adapter input",         \
     .input_fp32 = slice " adapter input fp32", .input_gradient_fp32 = slice " adapter input gradient fp32",            \
+    .dropped = slice " adapter input dropped", .mask = slice " adapter input mask",                                    \
     .inner_part = slice " adapter inner part", .delta_part = slice " adapter out part",                                \
     .gradient = slice " adapter gradient"
 static const Adapter adapters[] = {
@@ -288,7 +289,7 @@ static bool casts_inputs(const Lowering *lowering) {
 // back. In kernels for packed weights it runs in the working dtype, and backward asks the dropped input where it is not
 // 0 (fms-acceleration 876e2ed, fused_ops/unsloth_lora: matmul_lora, LoRA_QKV): compared, multiplied, but for the sum.
 // Megatron-Bridge's, and peft's before adapters in bf16, is PyTorch's, in the working dtype; of fused operations the
-// mask is of bits (Transformer Engine v2.8, common/dropout/dropout.cu). Not modelled: the mask's memory and launches.
+// mask is of bits (Transformer Engine v2.8, common/dropout/dropout.cu). Not modelled: launches.
 typedef struct DropBytes {
     int forward, backward;
 } DropBytes;
@@ -296,11 +297,19 @@ typedef struct DropBytes {
 static const DropBytes drop_in_fp32 = {4 + 4 + 1, 4 + 1 + 4}, drop_in_kernels = {2 + 2 + 1, 2 + 1 + 1 + 2 + 2},
                        drop_in_half = {2 + 2 + 1, 2 + 1 + 2}, drop_by_bits = {2 + 2, 2 + 2};
 
+static bool drops_inputs(const Lowering *lowering) {
+    return lowering->target->adapters_drop && lowering->plan->fused != FUSED_COMPILED;
+}
+
+static bool drops_by_torch(const Lowering *lowering) {
+    return runs_in_peft(lowering) || lowering->target->adapters_of_core;
+}
+
 static int64_t drop_bytes(const Lowering *lowering, bool backward, int64_t elements) {
-    if (!lowering->target->adapters_drop || lowering->plan->fused == FUSED_COMPILED) {
+    if (!drops_inputs(lowering)) {
         return 0;
     }
-    const bool of_torch = runs_in_peft(lowering) || lowering->target->adapters_of_core;
+    const bool of_torch = drops_by_torch(lowering);
     const bool wide = casts_inputs(lowering) || (of_torch && dtype_bytes(lowering->dims.dtype) > 2);
     const DropBytes *bytes = wide                      ? &drop_in_fp32
                              : adapters_fuse(lowering) ? &drop_by_bits
@@ -309,12 +318,34 @@ static int64_t drop_bytes(const Lowering *lowering, bool backward, int64_t eleme
     return elements * (backward ? bytes->backward : bytes->forward);
 }
 
+// What backward reads of it: the dropped input, A's own, and PyTorch's mask, of a bit where operations are fused.
+static void drop_operands(Lowering *lowering, Op *op, const Adapter *adapter, const Linear *linear, int64_t rows,
+                          Access access) {
+    const int64_t elements = rows * linear->in, bits = adapters_fuse(lowering) ? 8 : 1;
+    if (drops_inputs(lowering) && !casts_inputs(lowering)) {
+        op_operand(op, op_whole(lowering, tokens_by(lowering, adapter->dropped, linear->in)), access);
+    }
+    if (drops_inputs(lowering) && drops_by_torch(lowering)) {
+        op_operand(
+            op,
+            op_whole(lowering, lowering_tensor(lowering, adapter->mask, ROLE_ACTIVATION, DTYPE_FP8, elements / bits)),
+            access);
+    }
+}
+
 static OpRef fp32_of(Lowering *lowering, const char *name, int64_t elements) {
     return op_whole(lowering, lowering_tensor(lowering, name, ROLE_ACTIVATION, DTYPE_FP32, elements));
 }
 
 static OpRef adapter_input(Lowering *lowering, const Adapter *adapter, const Linear *linear, OpRef x) {
     return casts_inputs(lowering) ? op_whole(lowering, tokens_by(lowering, adapter->input, linear->in)) : x;
+}
+
+// Of A's gradient.
+static OpRef kept_input(Lowering *lowering, const Adapter *adapter, const Linear *linear, OpRef x) {
+    const bool dropped = drops_inputs(lowering) && !casts_inputs(lowering);
+    return dropped ? op_whole(lowering, tokens_by(lowering, adapter->dropped, linear->in))
+                   : adapter_input(lowering, adapter, linear, x);
 }
 
 static bool is_wide(const Lowering *lowering, OpRef x) {
@@ -347,15 +378,16 @@ static OpRef add_inner(Lowering *lowering, Section section, const Adapter *adapt
     const OpRef inner = inner_of(lowering, adapter->inner);
     const bool gathers = !adapter->row_parallel;
     const OpRef made = gathers ? gathered_from(lowering, adapter->inner_part, inner) : inner;
-    add_product(lowering, section, adapter->a,
-                &(Product){.a = adapter_input(lowering, adapter, linear, rows->x),
-                           .b = adapter_weights(lowering, adapter->a),
-                           .c = made,
-                           .m = rows->count,
-                           .n = rank_made(lowering, adapter),
-                           .k = linear->in,
-                           .trans_b = true,
-                           .beside_bytes = drop_bytes(lowering, false, rows->count * linear->in)});
+    Op *op = add_product(lowering, section, adapter->a,
+                         &(Product){.a = adapter_input(lowering, adapter, linear, rows->x),
+                                    .b = adapter_weights(lowering, adapter->a),
+                                    .c = made,
+                                    .m = rows->count,
+                                    .n = rank_made(lowering, adapter),
+                                    .k = linear->in,
+                                    .trans_b = true,
+                                    .beside_bytes = drop_bytes(lowering, false, rows->count * linear->in)});
+    drop_operands(lowering, op, adapter, linear, rows->count, ACCESS_WRITE);
     if (cuts_both(lowering)) {
         add_over_tp(lowering, section, gathers ? TASK_ALL_GATHER : TASK_ALL_REDUCE, adapter->inner, made, inner);
     }
@@ -478,15 +510,16 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
     }
     const bool adds = adapters_fuse(lowering);
     OpRef part = adds ? rows->x : op_whole(lowering, tokens_by(lowering, adapter->input_gradient, linear->in));
-    add_product(lowering, section, adapter->input_gradient,
-                &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
-                           .b = adapter_weights(lowering, adapter->a),
-                           .c = part,
-                           .m = rows->count,
-                           .n = linear->in,
-                           .k = rank_made(lowering, adapter),
-                           .adds = adds,
-                           .beside_bytes = drop_bytes(lowering, true, rows->count * linear->in)});
+    Op *op = add_product(lowering, section, adapter->input_gradient,
+                         &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
+                                    .b = adapter_weights(lowering, adapter->a),
+                                    .c = part,
+                                    .m = rows->count,
+                                    .n = linear->in,
+                                    .k = rank_made(lowering, adapter),
+                                    .adds = adds,
+                                    .beside_bytes = drop_bytes(lowering, true, rows->count * linear->in)});
+    drop_operands(lowering, op, adapter, linear, rows->count, ACCESS_READ);
     if (adds) {
         return;
     }
@@ -520,7 +553,7 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
                            .factor = scaling(lowering)});
     add_product(lowering, section, adapter->a,
                 &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
-                           .b = adapter_input(lowering, adapter, linear, rows->x),
+                           .b = kept_input(lowering, adapter, linear, rows->x),
                            .c = unit_slice(lowering, gradients, adapter->a, adapter->a),
                            .m = rank_made(lowering, adapter),
                            .n = linear->in,

@@ -299,6 +299,19 @@ static bool casts_out(const Lowering *lowering) {
     return activation_dtype(lowering, "attention_out_fp8") == DTYPE_FP8;
 }
 
+// What backward reads of an attention that multiplies in fp8: its casts of queries, keys, values and results, in place
+// of those in bf16 (Transformer Engine v2.8, dot_product_attention/backends.py, FusedAttnFunc: fp8_tensors). Not
+// modelled: the same beside context parallelism, and scales of blocks.
+static OpRef kept_in_fp8(Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    const bool casts = lowering->fp8 == FP8_TRANSFORMER_ENGINE && lowering->target->fp8_attention &&
+                       lowering->plan->fp8_recipe != FP8_MX && lowering->cp * lowering->sp == 1;
+    const int64_t width = d->q_width + d->core_k_width + d->core_v_width + d->o_width;
+    return !casts ? op_absent()
+                  : op_whole(lowering,
+                             lowering_tensor(lowering, "attention_fp8", ROLE_ACTIVATION, DTYPE_FP8, d->tokens * width));
+}
+
 void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int32_t lse) {
     const OpRef probabilities = eager_probabilities(lowering);
     Op *op = op_add(lowering, SECTION_LAYER_FORWARD, TASK_ATTENTION, PHASE_FORWARD, "attention");
@@ -310,6 +323,10 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     OP_OPERANDS(op, ACCESS_WRITE, op_whole(lowering, o), op_whole(lowering, lse), probabilities);
     if (casts_out(lowering)) {
         op_operand(op, op_whole(lowering, attention_projected(lowering)), ACCESS_WRITE);
+    }
+    const OpRef kept = kept_in_fp8(lowering);
+    if (kept.tensor >= 0) {
+        op_operand(op, kept, ACCESS_WRITE);
     }
     told_sinks(lowering, op);
 }
@@ -324,8 +341,13 @@ void add_attention_backward(Lowering *lowering, const AttentionRefs *refs, const
     op->task.kv_heads = d->core_kv_heads;
     op->task.flops = 2.5 * attention_flops(lowering);
     set_window(lowering, &op->task);
-    OP_OPERANDS(op, ACCESS_READ, refs->q, refs->k, refs->v, op_whole(lowering, o), op_whole(lowering, lse),
-                op_whole(lowering, d_o));
+    const OpRef kept = kept_in_fp8(lowering);
+    if (kept.tensor >= 0) {
+        OP_OPERANDS(op, ACCESS_READ, kept, kept, kept, kept);
+    } else {
+        OP_OPERANDS(op, ACCESS_READ, refs->q, refs->k, refs->v, op_whole(lowering, o));
+    }
+    OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, lse), op_whole(lowering, d_o));
     OP_OPERANDS(op, ACCESS_WRITE, gradients->q, gradients->k, gradients->v, op_whole(lowering, delta));
     op_operand(op, probabilities, ACCESS_READ);
     if (lowering->model->sinks) {

@@ -3,6 +3,7 @@
 // either. Input gradients below the lowest trained layer are not dropped: the layers are one loop.
 
 #include "sim/step/lower.h"
+#include "sim/step/sharding.h"
 
 // In a unit that is not trained, or after the adapters of one whose adapters are.
 static bool is_frozen_gradient(const Lowering *lowering, const OpRef *ref) {
@@ -47,6 +48,20 @@ static bool freezes(const Lowering *lowering) {
     return lowering->choice->frozen || lowering_adapts(lowering);
 }
 
+// FSDP 1 leaves its root gathered, and where that is frozen no gradient of its own ends that: what is left is resharded
+// when backward has ended (fsdp/_runtime_utils.py, _post_backward_final_callback).
+static void hold_root(Lowering *lowering) {
+    const OpList *list = &lowering->lists[SECTION_LAYER_BACKWARD];
+    const bool held =
+        lowering->target->root_kept && sharding_gathers(lowering) && !lowering->units[UNIT_EMBEDDING].trainable;
+    for (size_t i = list->count; i > 0 && held; i--) {
+        if (list->ops[i - 1]->mark == MARK_NONE) {
+            op_operand(list->ops[i - 1], op_whole(lowering, lowering->weights[UNIT_EMBEDDING]), ACCESS_READ);
+            break;
+        }
+    }
+}
+
 void lower_frozen(Lowering *lowering) {
     for (Section section = SECTION_BEGIN; section <= SECTION_END && freezes(lowering); section++) {
         const OpList in = lowering->lists[section];
@@ -57,5 +72,8 @@ void lower_frozen(Lowering *lowering) {
             }
         }
         lowering->lists[section] = out;
+    }
+    if (freezes(lowering)) {
+        hold_root(lowering);
     }
 }

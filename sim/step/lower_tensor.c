@@ -272,10 +272,10 @@ static void emit_loss_steps(Lowering *lowering, OpList *out, const LossRefs *ref
     emit_loss_end(lowering, out, refs, TASK_LOSS_GRADIENT, "loss gradient");
 }
 
-static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, const char *name) {
+static void emit_copy(Lowering *lowering, OpList *out, OpRef from, OpRef to, Access access, const char *name) {
     const Op op = op_local(TASK_COPY, PHASE_LOSS, name, lowering->tensors[from.tensor].dtype, 1,
                            to.bytes / dtype_bytes(lowering->tensors[to.tensor].dtype));
-    op_list_move(lowering, out, op, from, to, ACCESS_WRITE);
+    op_list_move(lowering, out, op, from, to, access);
 }
 
 // Logits get an fp32 copy, plus what else the loss keeps until its gradient (log-softmax, exponentials).
@@ -292,9 +292,10 @@ static void emit_copied_loss(Lowering *lowering, OpList *out, const LossRefs *lo
     for (int i = 0; i < copies - 1; i++) {
         refs.kept[i] = op_whole(lowering, lowering_tensor(lowering, names[i], ROLE_LOGITS, DTYPE_FP32, elements));
     }
-    emit_copy(lowering, out, logits->logits, upcast, "logits to fp32");
+    emit_copy(lowering, out, logits->logits, upcast, ACCESS_WRITE, "logits to fp32");
     emit_loss_steps(lowering, out, &refs);
-    emit_copy(lowering, out, upcast, logits->logits, "logit gradient");
+    emit_copy(lowering, out, upcast, logits->logits, lowering->target->logits_kept ? ACCESS_UPDATE : ACCESS_WRITE,
+              "logit gradient");
 }
 
 // Kernels of the fused forms read the logits directly, but Megatron-core's own.

@@ -185,6 +185,22 @@ Test(run_labels, norms_beside_packed_weights_are_in_fp32_unless_a_plugin_prepare
     cr_expect_not(upcasts_with("accelerated-peft-bnb-foak"));
 }
 
+// Of fms-acceleration's tables, which say their packages.
+Test(run_labels, what_ran_before_transformers_4_48_repeats_mistrals_keys_and_what_ran_it_keeps_logits) {
+    static const struct {
+        const char *model, *table;
+        bool repeats, keeps;
+    } cases[] = {{"Mistral-7B", "a100_80gb_liger.csv", true, false},
+                 {"Mistral-7B", "a100_80gb.csv", false, true},
+                 {"Llama3-8B", "a100_80gb_liger.csv", false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunRow row = {.model = cases[i].model,
+                            .source_locator = arena_format(&arena, "fms-acceleration@876e2ed:refs/%s", cases[i].table)};
+        cr_expect_eq(row_repeats_keys(&row), cases[i].repeats);
+        cr_expect_eq(row_keeps_logits(&row), cases[i].keeps);
+    }
+}
+
 Test(run_labels, fsdp_qlora_prepares_no_norms) {
     const RunCase run = case_with("ws-4x4090", "accelerate", "date,source_locator",
                                   "2024-03,AnswerDotAI/fsdp_qlora@e877dda50:benchmarks_03_2024.md");

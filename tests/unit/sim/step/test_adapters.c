@@ -478,6 +478,47 @@ Test(adapters, of_megatron_core_drop_elements_in_bf16) {
     cr_expect_eq(passes_beside(&dropped, "wq adapter input gradient"), 5 * elements);
 }
 
+// A byte of PyTorch's mask and what is left of the input; kernels of packed weights have the latter alone, and peft
+// casts it for A anyway.
+static void check_drop_kept(Finetune finetune, Fused fused, bool masked, bool copied) {
+    StepProgram kept = lowered(&arena, with_adapters((LoweredRequest){.mesh = "dp_shard=2", .finetune = finetune}));
+    TrainPlan plan = kept.plan;
+    plan.fused = fused;
+    Target drops = *kept.target;
+    drops.adapters_drop = true;
+    StepProgram dropped;
+    Error error = {0};
+    cr_assert_eq(step_lower(&kept.model, &plan, &drops, &arena, &dropped, &error), STATUS_OK, "%s", error.message);
+    const int64_t elements = plan_local_tokens(&plan) * kept.model.hidden;
+    const Buffer *mask = buffer_named(&dropped, "wq adapter input mask"),
+                 *copy = buffer_named(&dropped, "wq adapter input dropped");
+    cr_expect_eq(mask ? mask->slot_bytes : 0, masked ? elements : 0);
+    cr_expect_eq(copy ? copy->slot_bytes : 0, copied ? 2 * elements : 0);
+}
+
+Test(adapters, that_drop_elements_of_their_input_keep_what_backward_reads_of_it) {
+    check_drop_kept(FINETUNE_LORA, FUSED_EAGER, true, false);
+    check_drop_kept(FINETUNE_QLORA, FUSED_FUSED, false, true);
+    check_drop_kept(FINETUNE_LORA, FUSED_COMPILED, false, false);
+}
+
+// Embedding, norm and head, which have no gradient to wait for.
+Test(adapters, of_fsdp_1_leave_the_root_gathered_until_backward_ends) {
+    const StepProgram program = lowered(
+        &arena,
+        with_adapters((LoweredRequest){.mesh = "dp_shard=2", .target = "accelerate@1.0", .recompute = RECOMPUTE_FULL}));
+    const int32_t root = program.units[UNIT_EMBEDDING].gathered;
+    int readers = 0;
+    for (int32_t i = 0; i < program.task_count; i++) {
+        const Task *task = &program.tasks[i];
+        const bool apart = task->unit != UNIT_EMBEDDING && task->unit != UNIT_HEAD && task->phase == PHASE_BACKWARD;
+        for (int k = 0; k < task->operand_count && apart; k++) {
+            readers += task_operand(&program, task, k)->ref.buffer == root;
+        }
+    }
+    cr_expect_gt(readers, 0);
+}
+
 // Of FSDP 1: its hooks refer to them. When backward ends all inputs and gradients of layers are alive.
 Test(adapters, in_recomputed_layers_of_fsdp_1_hold_a_gradient_per_layer) {
     enum { LAYERS = 200, TOKENS = 2048 };
