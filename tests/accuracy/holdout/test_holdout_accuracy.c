@@ -48,7 +48,8 @@ static void check_apart(const RunFile *held, const RunFile *developed) {
 Test(holdout_runs, no_source_is_one_of_the_sample_that_the_model_was_developed_on) {
     const char *const fresh[] = {FOLDER "fresh.csv",  FOLDER "fresh2.csv",  FOLDER "fresh3.csv",  FOLDER "fresh4.csv",
                                  FOLDER "fresh5.csv", FOLDER "fresh6.csv",  FOLDER "fresh7.csv",  FOLDER "fresh8.csv",
-                                 FOLDER "fresh9.csv", FOLDER "fresh10.csv", FOLDER "fresh11.csv", FOLDER "fresh12.csv"};
+                                 FOLDER "fresh9.csv", FOLDER "fresh10.csv", FOLDER "fresh11.csv", FOLDER "fresh12.csv",
+                                 FOLDER "fresh13.csv"};
     RunFile developed, held;
     Error error = {0};
     cr_assert_eq(run_file_read(DEVELOPED "runs.csv", &arena, &developed, &error), STATUS_OK, "%s", error.message);
