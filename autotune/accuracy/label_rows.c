@@ -197,6 +197,10 @@ static const Label labels[] = {
     {.flag = FLAG(routes_apart), .settings = SETTINGS(SET(runtime.routes_apart, true))},
     {.holds = predates_fused_order, .settings = SETTINGS(SET(runtime.routes_apart, true))},
     {.flag = FLAG(router_fp32), .settings = SETTINGS(SET(runtime.routes_in_fp32, true))},
+    {.flag = FLAG(activation_apart), .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
+    // no bias_activation_fusion in its recipes or bridge (Megatron-Bridge 619cc20bd, f3ae2767b)
+    {.cites = "model_verification_cards/qwen3-8b/",
+     .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core,
      .settings = SETTINGS(SET(runtime.checks_loss, true),

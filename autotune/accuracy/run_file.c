@@ -105,6 +105,7 @@ static const Column columns[] = {
     MAYBE("gathers_again", gathers_again, 1),
     MAYBE("routes_apart", routes_apart, 1),
     MAYBE("router_fp32", router_fp32, 1),
+    MAYBE("activation_apart", activation_apart, 1),
     TEXT("cublas_workspaces", cublas_workspaces, OPTIONAL),
     TEXT("balance", balance, OPTIONAL),
     {"usable", COLUMN_INT, AT(usable), MISSED, 0, 1, 1},

@@ -55,6 +55,7 @@ typedef struct RunRow {
     int64_t gathers_again;          // inputs of tensor parallelism, in backward: an older code's
     int64_t routes_apart;           // neither moe_router_fusion nor moe_permute_fusion of Megatron-core
     int64_t router_fp32;            // its moe_router_dtype
+    int64_t activation_apart;       // not its bias_activation_fusion: act(gate) is kept, its product another kernel
     double dropout, lora_dropout;   // of what attention and MLP add to the stream; of adapters' inputs
     int64_t lora_a2a;               // Megatron-Bridge's a2a_experimental
     const char *attention_dropout;  // of its probabilities: "0" = none

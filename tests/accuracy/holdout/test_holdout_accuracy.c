@@ -295,8 +295,8 @@ Test(fresh_runs, fifteen_sources_of_2026_stay_near_their_third_score) {
 }
 
 // 66 of 77 rows of 11 more sources, a third of experts: 11.6 and 38.2 % when first predicted, where one MFU errs by
-// 24.7 and 66.7; memory 7.8 %.
-Test(fresh_runs, a_thirteenth_set_stays_near_its_first_score) {
+// 24.7 and 66.7; memory 7.8 %. With labels mended 11.1 and 37.9, memory 4.9.
+Test(fresh_runs, a_thirteenth_set_stays_near_its_second_score) {
     const Accuracy of =
         score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh13.csv", NULL},
                                 .oom_paths = (const char *const[]){FOLDER "fresh13_oom.csv", NULL},
@@ -305,11 +305,11 @@ Test(fresh_runs, a_thirteenth_set_stays_near_its_first_score) {
     cr_expect_eq(of.runs.count, 77);
     cr_expect_geq(of.scored, 66);
     cr_expect_eq(of.ranking.unknown_ids, 0);
-    check_errors(&of, 0.125, 0.39);
+    check_errors(&of, 0.118, 0.39);
     check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.085, "memory %.3f", of.memory.median_abs);
+    cr_expect_leq(of.memory.median_abs, 0.055, "memory %.3f", of.memory.median_abs);
     cr_expect_leq(of.ranking.median_regret, 1.005, "%.3f", of.ranking.median_regret);
-    cr_expect_geq(of.oom.called_feasible, 63, "%d", of.oom.called_feasible);
+    cr_expect_geq(of.oom.called_feasible, 64, "%d", of.oom.called_feasible);
     cr_expect_eq(of.oom.n, 11);
-    cr_expect_geq(of.oom.called_infeasible, 7, "%d", of.oom.called_infeasible);
+    cr_expect_geq(of.oom.called_infeasible, 8, "%d", of.oom.called_infeasible);
 }

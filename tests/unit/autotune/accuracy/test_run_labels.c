@@ -500,6 +500,8 @@ Test(run_labels, columns_and_dates_say_that_nothing_is_fused_on_the_way_to_exper
     cr_expect(case_with("dgx-h100", "megatron", columns, "2025-01,8,2,1024").request.target->runtime.routes_apart);
     cr_expect_not(case_with("dgx-h100", "megatron", columns, "2025-05,8,2,1024").request.target->runtime.routes_apart);
     cr_expect(whole.routes_in_fp32 && !whole.routes_apart);
+    const Target *unfused = case_with("dgx-h100", "megatron", "activation_apart", "1").request.target;
+    cr_expect(unfused->activation_apart && unfused->gate_kept);
 }
 
 Test(run_labels, torchtitan_scatters_rows_of_experts_until_it_picks_them_by_an_index) {
