@@ -179,6 +179,13 @@ static void write_positions(const ModelSpec *model, FILE *out) {
              "    cfg.model.apply_rope_fusion = True\n");
 }
 
+// Off unless a provider says otherwise, as Llama's does and Qwen's does not (transformer_config.py of Megatron-core;
+// bridges of v0.6.0): act(gate) would be kept, its product another kernel. GPT-OSS's says it of its own.
+static void write_activation(const ModelSpec *model, FILE *out) {
+    PRINT_IF(model->mlp == MLP_GATED && model->activation == ACTIVATION_SILU && !model->sinks, out,
+             "    cfg.model.bias_activation_fusion = True\n");
+}
+
 static void write_kernels(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const bool own = job->model->type && strcmp(job->model->type, "deepseek_v3") == 0;  // num_nextn_predict_layers
@@ -191,6 +198,7 @@ static void write_kernels(const ConfigJob *job, FILE *out) {
             plan->attention == ATTENTION_FLASH ? "flash" : "fused");
     fprintf(out, "    cfg.model.cross_entropy_fusion_impl = \"%s\"\n", plan->loss == LOSS_IN_PLACE ? "te" : "native");
     write_positions(job->model, out);
+    write_activation(job->model, out);
     PRINT_IF(plan->loss == LOSS_ONE_COPY, out, "    cfg.model.cross_entropy_loss_fusion = False\n");
     PRINT_IF(plan->fp8_activation, out, "    cfg.model.activation_func_fp8_input_store = True\n");
     PRINT_IF(plan->op_fuser, out, "    cfg.model.use_transformer_engine_op_fuser = True\n");

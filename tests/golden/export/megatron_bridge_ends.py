@@ -34,6 +34,7 @@ def config():
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.apply_rope_fusion = True
+    cfg.model.bias_activation_fusion = True
     cfg.model.recompute_granularity = "selective"
     cfg.model.recompute_modules = ["core_attn"]
     cfg.train.micro_batch_size = 1

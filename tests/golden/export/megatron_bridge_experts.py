@@ -37,6 +37,7 @@ def config():
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.apply_rope_fusion = True
+    cfg.model.bias_activation_fusion = True
     cfg.train.micro_batch_size = 1
     cfg.train.global_batch_size = 64
     cfg.mixed_precision = bf16_mixed()

@@ -31,6 +31,7 @@ def config():
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.apply_rope_fusion = True
+    cfg.model.bias_activation_fusion = True
     cfg.model.cuda_graph_impl = "transformer_engine"
     cfg.model.cuda_graph_modules = ["mlp"]
     cfg.model.use_te_rng_tracker = cfg.rng.te_rng_tracker = True

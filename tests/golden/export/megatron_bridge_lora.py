@@ -35,6 +35,7 @@ def config():
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.apply_rope_fusion = True
+    cfg.model.bias_activation_fusion = True
     cfg.model.recompute_granularity = "full"
     cfg.model.recompute_method = "uniform"
     cfg.model.recompute_num_layers = 1

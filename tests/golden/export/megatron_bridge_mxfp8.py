@@ -30,6 +30,7 @@ def config():
     cfg.model.attention_backend = AttnBackend.fused
     cfg.model.cross_entropy_fusion_impl = "native"
     cfg.model.apply_rope_fusion = True
+    cfg.model.bias_activation_fusion = True
     cfg.model.activation_func_fp8_input_store = True
     cfg.model.use_transformer_engine_op_fuser = True
     cfg.model.fused_single_qkv_rope = True
