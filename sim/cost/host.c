@@ -373,7 +373,7 @@ static const double two_nodes_operations = 505.0 * 1.40 / 4 / 13;
 
 static double node_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool travels = task->kind == TASK_ALL_TO_ALL && (task->once || (task->rows > 0 && !task->awaited));
-    return plan->ep_overlap && travels && has_engine_layers(target, plan) && !task_is_captured(target, plan, task)
+    return plan->ep_overlap && travels && task_has_engine_layers(target, plan) && !task_is_captured(target, plan, task)
                ? two_nodes_operations
                : 0;
 }

@@ -297,19 +297,6 @@ Test(fresh_runs, fifteen_sources_of_2026_stay_near_their_third_score) {
 // 66 of 77 rows of 11 more sources, a third of experts: 11.6 and 38.2 % when first predicted, where one MFU errs by
 // 24.7 and 66.7; memory 7.8 %. With labels mended 11.1 and 37.9, memory 4.9.
 Test(fresh_runs, a_thirteenth_set_stays_near_its_second_score) {
-    const Accuracy of =
-        score((AccuracyOptions){.runs_paths = (const char *const[]){FOLDER "fresh13.csv", NULL},
-                                .oom_paths = (const char *const[]){FOLDER "fresh13_oom.csv", NULL},
-                                .groups_paths = (const char *const[]){FOLDER "fresh13_groups.csv", NULL},
-                                .effort = EFFORT_ESTIMATE});
-    cr_expect_eq(of.runs.count, 77);
-    cr_expect_geq(of.scored, 66);
-    cr_expect_eq(of.ranking.unknown_ids, 0);
-    check_errors(&of, 0.118, 0.39);
-    check_beats_one_mfu(&of);
-    cr_expect_leq(of.memory.median_abs, 0.055, "memory %.3f", of.memory.median_abs);
-    cr_expect_leq(of.ranking.median_regret, 1.005, "%.3f", of.ranking.median_regret);
-    cr_expect_geq(of.oom.called_feasible, 64, "%d", of.oom.called_feasible);
-    cr_expect_eq(of.oom.n, 11);
-    cr_expect_geq(of.oom.called_infeasible, 8, "%d", of.oom.called_infeasible);
+    check_fresh("fresh13", (Stated){77, 66, 64, .median = 0.118, .p90 = 0.39, .memory_median = 0.055, .failures = 11,
+                                    .called_infeasible = 8, .groups = 9, .median_regret = 1.005});
 }
