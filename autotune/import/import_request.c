@@ -54,14 +54,19 @@ static void say_choices(const Import *import, Asked *asked) {
 
 // A file that names a model of the hub that has a preset, or one that its reader knows, says --model; a flavor alone,
 // such as "8B", names several.
-static void say_model(const Import *import, Asked *asked) {
+static void say_model(Import *import, Asked *asked) {
     ModelSpec model;
     Error unknown = {0};
     const char *name = import->preset                                ? import->preset
                        : import->model && strchr(import->model, '-') ? import->model
                                                                      : NULL;
-    if (!asked->model && name && model_find(name, import->arena, &model, &unknown) == STATUS_OK) {
-        asked->model = name;
+    if (asked->model || !name || model_find(name, import->arena, &model, &unknown) != STATUS_OK) {
+        return;
+    }
+    asked->model = name;
+    if (import->preset_by_sizes) {
+        import_find(import, FINDING_ASSUMED, NULL, "the model is %s, which has these sizes; --model says another",
+                    name);
     }
 }
 

@@ -209,17 +209,23 @@ void import_leave_out(Import *import, const ImportLeftOut *rows) {
     }
 }
 
+static bool has_sizes(const ModelSpec *model, const ImportSizes *sizes) {
+    return model->layers == sizes->layers && model->hidden == sizes->hidden && model->heads == sizes->heads &&
+           (model->ffn == sizes->ffn || sizes->experts > 0) && model->experts.count == sizes->experts;
+}
+
 void import_name_model(Import *import, const ImportSizes *sizes) {
     int count = 0;
-    const ModelPreset *presets = model_presets(&count);
+    const ModelPreset *presets = model_presets(&count), *found = NULL;
     for (int i = 0; i < count && sizes->layers > 0 && !import->preset; i++) {
-        const ModelSpec *model = &presets[i].spec;
-        if (model->layers == sizes->layers && model->hidden == sizes->hidden && model->heads == sizes->heads &&
-            (model->ffn == sizes->ffn || sizes->experts > 0) && model->experts.count == sizes->experts) {
-            import->preset = model->name;
-            import_find(import, FINDING_ASSUMED, NULL, "the model is %s, which has these sizes; --model says another",
-                        model->name);
+        const bool nearer = presets[i].spec.rope_theta == sizes->rope_theta;
+        if (has_sizes(&presets[i].spec, sizes) && (!found || (nearer && found->spec.rope_theta != sizes->rope_theta))) {
+            found = &presets[i];
         }
+    }
+    if (found) {
+        import->preset = found->spec.name;
+        import->preset_by_sizes = true;
     }
 }
 

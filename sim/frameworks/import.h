@@ -79,6 +79,7 @@ struct Import {
     bool refusal_is_ours;           // the framework would train it
     const char *model, *model_key;  // that the file names, and where; NULL
     const char *preset;             // the model of ndtune's own list that this is; NULL
+    bool preset_by_sizes;           // which nothing else says
     const char **asked;             // paths that its reader looked up: candidates for suggestions
     int asked_count;
     size_t asked_capacity;
@@ -145,6 +146,7 @@ void import_switch_offload(Import *import, bool on, const char *path, Offload of
 // Names the preset that has these sizes, where there is one and the file names no model. 0 = not said.
 typedef struct ImportSizes {
     int layers, hidden, ffn, heads, experts;
+    double rope_theta;  // tells models of the same sizes apart
 } ImportSizes;
 void import_name_model(Import *import, const ImportSizes *sizes);
 
