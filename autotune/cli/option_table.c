@@ -212,7 +212,7 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
     [OPTION_LOG] =
         {"log", VALUE_REPEATED, "FILE[@AXIS=N,...]", 0, 0, NULL, NULL,
          "a log of a framework's run with the mesh and choices of the other options; its own mesh, micro_batch, "
-         "grad_accum and seq may follow, as in run2.log@dp_shard=8,tp=2,micro_batch=2; may be repeated",
+         "grad_accum, global_batch and seq may follow, as in run2.log@dp_shard=8,tp=2,micro_batch=2; may be repeated",
          GROUP_WHAT, CALIBRATE},
     [OPTION_OOM] = {"oom", VALUE_REPEATED, "FILE.csv", 0, 0, NULL, NULL,
                     "runs that did not fit, with the same columns; may be repeated", GROUP_WHAT, ACCURACY},

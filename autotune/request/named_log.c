@@ -1,4 +1,4 @@
-// Micro-batch, accumulation and sequence length by their keys; every other word is the mesh.
+// Batches, accumulation and sequence length by their keys; every other word is the mesh.
 
 #include "autotune/request/named_log.h"
 
@@ -15,10 +15,13 @@ NamedLog named_log(const char *text, Arena *arena) {
 }
 
 Status named_log_ask(const NamedLog *log, Asked *asked, Arena *arena, Error *error) {
+    int64_t global_batch = asked->global_batch, micro_batch = asked->micro_batch, grad_accum = asked->grad_accum,
+            seq = asked->seq;
     const struct {
         const char *key;
-        int *number;
-    } keys[] = {{"micro_batch", &asked->micro_batch}, {"grad_accum", &asked->grad_accum}, {"seq", &asked->seq}};
+        int64_t *number;
+    } keys[] = {
+        {"micro_batch", &micro_batch}, {"grad_accum", &grad_accum}, {"seq", &seq}, {"global_batch", &global_batch}};
     const char *mesh = "";
     char *text = arena_text(arena, log->own ? log->own : ""), *rest = NULL;
     for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
@@ -26,15 +29,16 @@ Status named_log_ask(const NamedLog *log, Asked *asked, Arena *arena, Error *err
         bool taken = false;
         for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
             if (strlen(keys[i].key) == length && strncmp(keys[i].key, word, length) == 0) {
-                int64_t number;
-                FAIL_IF(!text_parse_int(word + length + 1, &number) || number < 1, error, STATUS_USAGE,
-                        "--log %s: %s is no count", log->path, word);
-                *keys[i].number = (int)number;
-                taken = true;
+                taken = text_parse_int(word + length + 1, keys[i].number) && *keys[i].number > 0;
+                FAIL_IF(!taken, error, STATUS_USAGE, "--log %s: %s is no count", log->path, word);
             }
         }
         mesh = taken ? mesh : arena_format(arena, "%s%s%s", mesh, mesh[0] ? "," : "", word);
     }
     asked->mesh = mesh[0] ? mesh : asked->mesh;
+    asked->micro_batch = (int)micro_batch;
+    asked->grad_accum = (int)grad_accum;
+    asked->seq = (int)seq;
+    asked->global_batch = global_batch;
     return STATUS_OK;
 }

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "autotune/request/named_log.h"
 #include "autotune/request/request.h"
 
 static const RequestDefaults searched = {.cluster = "dgx-h100", .gpu_cluster = "dgx-h100"};
@@ -152,4 +153,16 @@ Test(request, deepspeed_shards_with_stages_as_its_pipelines_can) {
     request_plan(&request, &request.mesh, &plan);
     cr_expect_eq(plan.zero, 1);
     cr_expect(says("sharding stage of the target (1 where there is something to shard, beside stages)"));
+}
+
+Test(request, a_log_has_counts_and_a_mesh_of_its_own) {
+    Asked asked = {.mesh = "dp_shard=2", .grad_accum = 3};
+    const NamedLog log = named_log("a@b.log@dp_shard=4,micro_batch=2,tp=2,global_batch=64", &arena);
+    cr_assert_eq(named_log_ask(&log, &asked, &arena, &error), STATUS_OK, "%s", error.message);
+    cr_expect_str_eq(log.path, "a@b.log");
+    cr_expect_str_eq(asked.mesh, "dp_shard=4,tp=2");
+    cr_expect(asked.micro_batch == 2 && asked.global_batch == 64 && asked.grad_accum == 3 && asked.seq == 0);
+    const NamedLog none = named_log("a.log@tp=2,global_batch=all", &arena);
+    cr_expect_eq(named_log_ask(&none, &asked, &arena, &error), STATUS_USAGE);
+    cr_expect_str_eq(error.message, "--log a.log: global_batch=all is no count");
 }
