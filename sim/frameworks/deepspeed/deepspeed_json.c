@@ -362,7 +362,7 @@ const ImportFormat import_deepspeed = {
     .name = "deepspeed",
     // "bf16" and "gradient_accumulation_steps" alone are the Trainer's too
     .marks = "zero_optimization train_batch_size train_micro_batch_size_per_gpu bf16.enabled fp16.enabled",
-    .keys = {.mesh = "tensor_parallel.autotp_size",
+    .keys = {.mesh = "tensor_parallel.autotp_size; stages: num_stages of PipelineModule in your script",
              .micro_batch = "train_micro_batch_size_per_gpu, gradient_accumulation_steps",
              .reshard = "zero_optimization.stage3_max_live_parameters",
              .recompute = "model.gradient_checkpointing_enable() in your script",
