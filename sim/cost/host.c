@@ -7,6 +7,8 @@
 // chips on which a framework captures none (AMD); of graphs of a layer's parts the copies into their fixed inputs
 // (Transformer Engine's graph.py), and the memory that they keep.
 
+#include <math.h>
+
 #include "sim/cost/compute.h"
 #include "sim/cost/cost.h"
 #include "sim/cost/peer_exchange.h"
@@ -390,8 +392,9 @@ static double called_operations(const Target *target, const TrainPlan *plan, con
     const bool autograd = one_by_one && task->phase == PHASE_BACKWARD;
     const bool by_module = of_module > 0 && is_of_module(target, plan, task);
     const bool hands_over = task_has_engine_layers(target, plan) && !task_is_captured(target, plan, task);
+    const double grouped = measured ? module_grouped_operations(target, task) : 0;
     return (by_module ? of_module : 1) * issued_operations(target, plan, task) * (autograd ? autograd_host_factor : 1) +
-           (hands_over ? hand_over_operations(task) : 0);
+           (hands_over ? hand_over_operations(task) : 0) + fmax(0, grouped - module_products(target, task));
 }
 
 // Idle time of the device at a stop is that of launches whatever the processor: gaps, counts read back and the exchange

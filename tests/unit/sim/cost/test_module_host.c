@@ -243,6 +243,23 @@ Test(cost, data_that_come_later_than_a_step_asks_are_waited_for) {
     cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &fast}, &plan, 0.6), 0);
 }
 
+// A product of 16 experts has GroupedLinear's Python, which a loop over them has not; beside calls of cuBLAS, 20.3 us.
+Test(cost, products_of_experts_in_groups_take_the_host_the_python_of_their_module) {
+    Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE,
+                   .expert_flavour = EXPERTS_PERMUTE_KERNELS,
+                   .runtime = {.host_s_per_op = 13e-6, .module_operations = 3}};
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const Task forward = {.kind = TASK_GROUPED_GEMM, .phase = PHASE_FORWARD, .dtype = DTYPE_BF16, .groups = 16},
+               back = {.kind = TASK_GROUPED_GEMM, .phase = PHASE_BACKWARD, .dtype = DTYPE_BF16, .groups = 16},
+               activation = {.kind = TASK_SWIGLU, .phase = PHASE_FORWARD};
+    const double calls_s = 16 * 20.2666e-6;
+    cr_expect_float_eq(task_host_s(&core, &plan, &forward), calls_s + (98 + 16 * 4.4 - 13) * 1e-6, 1e-9);
+    cr_expect_float_eq(task_host_s(&core, &plan, &back), calls_s + (33 + 16 * 2.35 - 13) * 1e-6, 1e-9);
+    cr_expect_float_eq(task_host_s(&core, &plan, &activation), 140e-6, 1e-9);
+    core.runtime.experts_one_by_one = true;
+    cr_expect_lt(task_host_s(&core, &plan, &activation), 30e-6);
+}
+
 // By all-to-all the counts go before the tokens, and are in no node of their own; DeepEP's exchange has them.
 Test(cost, layers_run_in_nodes_beside_another_micro_step_take_the_host_longer) {
     const Target core = {.fp8_flavour = FP8_TRANSFORMER_ENGINE, .runtime = {.host_s_per_op = 13e-6}};
