@@ -49,8 +49,8 @@ static const HostKind host_kinds[TASK_KIND_COUNT] = {
     [TASK_RMSNORM_BACKWARD] = {2, 13, SEVERAL, .vectors = 1},
     [TASK_LAYERNORM] = {1, 1, SEVERAL},
     [TASK_LAYERNORM_BACKWARD] = {2, 3, SEVERAL, .vectors = 2},  // rows, weight and bias; eager: and the residual's add
-    [TASK_QK_NORM] = {1, 16},                                   // two chains of RMSNorm
-    [TASK_QK_NORM_BACKWARD] = {2, 26, .vectors = 2},
+    [TASK_QK_NORM] = {1, 16, 2 * SEVERAL},                      // two chains of RMSNorm
+    [TASK_QK_NORM_BACKWARD] = {2, 26, 2 * SEVERAL, .vectors = 2},
     [TASK_ROUTE] = {2, 12},  // fused: choose, order; eager: softmax, top-k, sum, divide, casts, sort, count, add up
     [TASK_ROUTE_BACKWARD] = {1, 6},
     [TASK_PERMUTE] = {1, 2},    // divide, pick

@@ -74,7 +74,7 @@ static const TargetVersion nanotron_2024_12 = {
         // micro-batch, where pp > 1 and nodes > 1: its ten collectives are checked, by messages one after another
         // (sim/cost/checked.c), which these three are of. run_multinode.sh of the examples exports
         // TORCH_DISTRIBUTED_DEBUG=DETAIL (77f54c10, 2025-03-10); in the sweep's own script at 67c5ebb6 that does not
-        // stand, and in slurm_launcher.py of a release it is commented out.
+        // stand, and in slurm_launcher.py of a release it is commented out. Each half of the sweep picks them of 125.
         SET(runtime.check_s, 0.1e-3), SET(runtime.check_message_s, 55e-6), SET(runtime.check_message_between_s, 70e-6)),
 };
 

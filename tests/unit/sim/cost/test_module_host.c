@@ -132,6 +132,7 @@ Test(cost, a_deterministic_run_fills_each_result_that_it_allocates) {
         int results;
     } rows[] = {{{.kind = TASK_GEMM}, 1},
                 {{.kind = TASK_LAYERNORM}, 3},
+                {{.kind = TASK_QK_NORM}, 6},
                 {{.kind = TASK_ATTENTION}, 3},
                 {{.kind = TASK_ALL_GATHER, .lane = LANE_TP}, 1},
                 {{.kind = TASK_ALL_REDUCE, .lane = LANE_TP}, 0},
