@@ -42,8 +42,13 @@ Test(megatron_ci, what_ran_is_called_feasible) {
 }
 
 Test(megatron_ci, step_times_of_hosts_get_no_further_off_than_stated) {
-    cr_expect_leq(accuracy.step.median_abs, 0.11, "median %.3f", accuracy.step.median_abs);
+    cr_expect_leq(accuracy.step.median_abs, 0.10, "median %.3f", accuracy.step.median_abs);
     cr_expect_leq(accuracy.step.p90_abs, 0.28, "90th percentile %.3f", accuracy.step.p90_abs);
+}
+
+// Of 80 % that an interval says: 51.7 when it did not know how hosts differ, nor a slow drive.
+Test(megatron_ci, nearly_as_many_steps_are_in_their_intervals_as_these_say) {
+    cr_expect_geq(accuracy.step.in_interval, 0.75, "%.3f", accuracy.step.in_interval);
 }
 
 // Of 113, the others run Muon.
