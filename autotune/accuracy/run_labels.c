@@ -4,6 +4,7 @@
 #include "autotune/accuracy/run_labels.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -53,6 +54,14 @@ bool row_skips_upcast(const RunRow *row) {
 // Of fms-acceleration's tables at 876e2ed one ran transformers 4.48.1, the others 4.45.2 (refs/requirements*.txt).
 static bool ran_transformers_4_48(const RunRow *row) {
     return row_cites(row, "refs/a100_80gb.csv");
+}
+
+// FusedAdam updates two states in bf16 as they are since Transformer Engine 2.14 (459e7cf49 of 2026-02-24).
+bool row_casts_states(const RunRow *row) {
+    enum { SINCE_MINOR = 14 };
+    int minor = SINCE_MINOR;
+    const char *named = row->software ? strstr(row->software, "TE 2.") : NULL;
+    return named && sscanf(named, "TE 2.%d", &minor) == 1 && minor < SINCE_MINOR;
 }
 
 // MistralFlashAttention2 calls repeat_kv, which Llama's does not; 4.48 has one attention for both.

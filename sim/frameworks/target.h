@@ -147,6 +147,7 @@ typedef struct Target {
     unsigned optimizers;             // available by a switch, besides its own: OPTIMIZER_BIT(value)
     bool deals_matrices;             // at stage 1 a rank updates its share of whole matrices where they must be whole
     bool masters_beside_remainders;  // what optimizers with remainders keep of a master
+    bool casts_half_states;          // an update has those of adamw-bf16 in fp32, too, all at once
     bool tiles_mlp, updates_in_backward, cuts_experts;  // has mlp_tiles; update_in_backward; etp and expert_capacity
     bool predicts_further, fp8_activation, op_fuser, qkv_rope;  // has mtp; the choices of those names
     unsigned fp8_parameters;                                    // bit by Fp8Recipe: with which it has fp8_parameters

@@ -83,7 +83,7 @@ static int32_t reduce_source(Lowering *lowering, const Place *place) {
 static void emit_reduce_scatter(Lowering *lowering, const Place *place) {
     const Unit *unit = &lowering->units[place->unit];
     const bool waits = target_reduce_overlap(lowering->target, lowering->plan) == REDUCE_OVERLAP_OFF;
-    const bool cast = lowering->dims.reduce_dtype != lowering->master_dtype || plan_offloads_states(lowering->plan) ||
+    const bool cast = lowering->dims.reduce_dtype != updated_dtype(lowering) || plan_offloads_states(lowering->plan) ||
                       (waits && lowering->plan->zero >= 2);
     const bool each = unit_reduces_each(lowering, place->unit), adds = adds_to_shard(lowering, place->unit);
     const bool replicas = lowering_group_size(lowering, unit->replica_group) > 1;

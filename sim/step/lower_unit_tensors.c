@@ -27,6 +27,15 @@ int32_t sharding_ring_slots(const Unit *unit, int depth) {
 }
 
 // Frozen parameters in the dtype that forward reads, next to masters of what is trained.
+// In which the optimizer reads gradients: as they were reduced where they are no .grad of a master (decoupled_grad;
+// optimizer_config.py of Megatron-core, use_precision_aware_optimizer_no_fp8_or_ds_fp8).
+Dtype updated_dtype(const Lowering *lowering) {
+    const TrainPlan *plan = lowering->plan;
+    const bool aware = optimizer_rows[plan->optimizer].remainders && lowering->target->masters_beside_remainders;
+    const bool decoupled = aware && (plan->precision != DTYPE_FP8 || plan->fp8_recipe == FP8_DELAYED);
+    return decoupled ? lowering->dims.reduce_dtype : lowering->master_dtype;
+}
+
 static bool stays_half(const Lowering *lowering) {
     return lowering_adapts(lowering) && !lowering->target->upcasts_frozen;
 }
@@ -111,11 +120,11 @@ static void choose_gradients(Lowering *lowering, int u) {
     // A gradient buffer is reduced in place: the shard is part of it.
     const bool in_place =
         (lowering->plan->zero == 0 && !sharding_sums_shards(lowering, u)) ||
-        (buffered && lowering->plan->zero > 0 && lowering->dims.reduce_dtype == lowering->master_dtype &&
+        (buffered && lowering->plan->zero > 0 && updated_dtype(lowering) == lowering->dims.reduce_dtype &&
          !plan_offloads_states(lowering->plan));
     unit->gradient_shard = in_place
                                ? unit->gradient_full
-                               : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, lowering->master_dtype,
+                               : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, updated_dtype(lowering),
                                              unit->trained_shard, updated ? 1 : unit->instances);
     const bool graphed =
         lowering->target->graphs_hold_gradients && target_cuda_graphs(lowering->target, lowering->plan);

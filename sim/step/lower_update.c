@@ -176,12 +176,17 @@ static int64_t updated_together(const Lowering *lowering) {
     return most > 0 && lowering->plan->zero == 3 && elements > most ? most : elements;
 }
 
+static double temporary_bytes(const Lowering *lowering) {
+    const Optimizer said = lowering->plan->optimizer;
+    const bool casts = said == OPTIMIZER_ADAMW_BF16 && lowering->target->casts_half_states;
+    return said == OPTIMIZER_TARGET ? lowering->target->optimizer_temporary_bytes_per_parameter
+           : casts                  ? 2.0 * dtype_bytes(DTYPE_FP32)
+                                    : optimizer_rows[said].temporary_bytes;
+}
+
 // What an optimizer holds in addition to its states.
 static OpRef update_temporary(Lowering *lowering) {
-    const Optimizer said = lowering->plan->optimizer;
-    const double bytes_per_parameter = said == OPTIMIZER_TARGET
-                                           ? lowering->target->optimizer_temporary_bytes_per_parameter
-                                           : optimizer_rows[said].temporary_bytes;
+    const double bytes_per_parameter = temporary_bytes(lowering);
     const bool at_once =
         !lowering->plan->update_in_backward;  // temporaries of per-parameter optimizers are not counted
     if (!at_once || (bytes_per_parameter <= 0 && lowering->target->update_copies == 0)) {

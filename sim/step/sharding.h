@@ -9,6 +9,7 @@
 int32_t unit_tensor(Lowering *lowering, const char *name, BufferRole role, Dtype dtype, int64_t elements,
                     int32_t slots);
 bool sharding_gathers(const Lowering *lowering);
+Dtype updated_dtype(const Lowering *lowering);                  // in which the optimizer reads gradients
 bool sharding_adds_half(const Lowering *lowering);              // gradients to those of a wider format
 bool sharding_sums_shards(const Lowering *lowering, int unit);  // of several reductions in a step
 int32_t sharding_ring_slots(const Unit *unit, int depth);

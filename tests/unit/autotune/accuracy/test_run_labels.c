@@ -201,6 +201,12 @@ Test(run_labels, what_ran_before_transformers_4_48_repeats_mistrals_keys_and_wha
     }
 }
 
+Test(run_labels, states_in_bf16_are_cast_for_an_update_before_transformer_engine_2_14) {
+    cr_expect(row_casts_states(&(RunRow){.software = "Megatron-LM core_v0.16.1, NGC PyTorch 26.01, TE 2.11"}));
+    cr_expect_not(row_casts_states(&(RunRow){.software = "TE 2.14"}));
+    cr_expect_not(row_casts_states(&(RunRow){.software = "NeMo 26.06"}));
+}
+
 Test(run_labels, fsdp_qlora_prepares_no_norms) {
     const RunCase run = case_with("ws-4x4090", "accelerate", "date,source_locator",
                                   "2024-03,AnswerDotAI/fsdp_qlora@e877dda50:benchmarks_03_2024.md");

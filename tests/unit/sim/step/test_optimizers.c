@@ -167,7 +167,29 @@ static StepProgram precision_aware(Optimizer optimizer) {
                                             .mesh = "dp_shard=2",
                                             .zero = 1,
                                             .bf16 = true,
+                                            .reduce_dtype = REDUCE_DTYPE_BF16,
                                             .optimizer = optimizer});
+}
+
+// Others have an fp32 copy of their shard.
+Test(optimizers, that_are_precision_aware_read_gradients_as_they_are_reduced) {
+    const StepProgram aware = precision_aware(OPTIMIZER_ADAMW_BF16), other = precision_aware(OPTIMIZER_TARGET);
+    const Unit *of_aware = &aware.units[UNIT_LAYER], *of_other = &other.units[UNIT_LAYER];
+    cr_expect_eq(of_aware->gradient_shard, of_aware->gradient_full);
+    cr_expect_neq(of_other->gradient_shard, of_other->gradient_full);
+}
+
+// Transformer Engine before 2.14, as a row's label has it.
+Test(optimizers, that_are_precision_aware_once_cast_states_in_bf16_too) {
+    const StepProgram program = precision_aware(OPTIMIZER_ADAMW_BF16);
+    Target before = *program.target;
+    before.casts_half_states = true;
+    StepProgram casts;
+    Error error = {0};
+    cr_assert_eq(step_lower(&program.model, &program.plan, &before, &arena, &casts, &error), STATUS_OK, "%s",
+                 error.message);
+    cr_expect_eq(bytes_of_role(&program, ROLE_OPTIMIZER, false), 0);
+    cr_expect_eq(bytes_of_role(&casts, ROLE_OPTIMIZER, false), 2 * bytes_of_role(&casts, ROLE_OPTIMIZER, true));
 }
 
 // Two of a master beside its weight, and states of 8, 2 and 3 bytes; those in fp8 are fp32 while they are updated,
