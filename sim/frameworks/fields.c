@@ -184,6 +184,7 @@ static const TargetField fields[] = {
     NEWER(half_sums),
     NEWER(tp_apart),
     NEWER(norms_keep),
+    NEWER(weighs_in_fp32),
     NEWER(casts_half_states),
     NEWER(logits_held),
     NEWER(runtime.host_s_per_token),

@@ -80,6 +80,7 @@ typedef struct Target {
     AllocatorFlavour allocator;
     double replayed_slack;  // the runtime's slack as it ships, which a replay of the allocator stands in for
     ExpertFlavour expert_flavour;
+    bool weighs_in_fp32;    // eager, autograd has fp32 copies of experts' results
     bool biases_by_expert;  // beside EXPERTS_PERMUTE_KERNELS: both biases of experts are operations for each of them
     bool experts_at_once;   // EXPERTS_PERMUTE_KERNELS: one launch has a product of all experts, not one for each
     bool routes_eagerly, sums_by_product;  // experts' way is not compiled; WEIGHTED_FP32: an fp32 product sums results

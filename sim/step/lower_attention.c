@@ -223,8 +223,10 @@ typedef struct QkNormRefs {
 static QkNormRefs qk_norm_refs(Lowering *lowering, const int32_t tensors[UNIT_COUNT]) {
     const Dims *d = &lowering->dims;
     const int64_t norms = lowering->model->qk_norm == QK_NORM_HEAD ? d->heads + d->kv_heads : 2;
+    const bool keeps = lowering->target->norms_keep && lowering->plan->fused == FUSED_EAGER;
+    const int64_t per_token = norms + (keeps ? d->q_width + d->k_width : 0);  // as norm_statistics has it
     return (QkNormRefs){op_whole(lowering, tokens_by(lowering, "qk_before_norm", d->q_width + d->k_width)),
-                        op_whole(lowering, row_statistics(lowering, "qk_rstd", d->tokens * norms)),
+                        op_whole(lowering, row_statistics(lowering, "qk_rstd", d->tokens * per_token)),
                         unit_slice(lowering, tensors[UNIT_LAYER], "q_norm", "q_norm"),
                         unit_slice(lowering, tensors[UNIT_LAYER], "k_norm", "k_norm")};
 }

@@ -198,6 +198,26 @@ static void activate(Lowering *lowering, const ExpertTensors *tensors) {
     told(lowering, op, tensors->come);
 }
 
+// Experts' results, cast and weighted operation by operation: backward has the fp32 copy, and beside it the gradient of
+// what was weighted, that times the weights, and times the copy for theirs. Of the products, whose time no operand
+// changes.
+static void hold_weighted(Lowering *lowering, const ExpertTensors *tensors, Op *op, bool backward) {
+    enum { GRADIENTS = 3 };
+    if (!lowering->target->weighs_in_fp32 || lowering->plan->fused != FUSED_EAGER) {
+        return;
+    }
+    const int64_t elements = lowering->tensors[tensors->out].bytes / lowering->dims.element;
+    op_operand(op,
+               op_whole(lowering, lowering_tensor(lowering, "experts_out_fp32", ROLE_ACTIVATION, DTYPE_FP32, elements)),
+               backward ? ACCESS_READ : ACCESS_WRITE);
+    if (backward) {
+        op_operand(op,
+                   op_whole(lowering, lowering_tensor(lowering, "dexperts_out_fp32", ROLE_ACTIVATION, DTYPE_FP32,
+                                                      GRADIENTS * elements)),
+                   ACCESS_WRITE);
+    }
+}
+
 static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
     const Section section = SECTION_LAYER_FORWARD;
     const Grouped up = grouped_up(lowering), down = grouped_down(lowering);
@@ -211,6 +231,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
         activate(lowering, tensors);
     }
     op = add_grouped_forward(lowering, &down, tensors, tensors->act, tensors->out);
+    hold_weighted(lowering, tensors, op, false);
     if (!fuses_experts(lowering)) {
         add_expert_biases(lowering, op, false, lowering->dims.hidden);
     }
@@ -481,6 +502,7 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     gradient_to_experts(lowering, tensors, dsum, dweights, dout);
     add_expert_bias(lowering, tensors, "experts_down_bias", dout, hidden);
     Op *op = add_grouped_backward(lowering, &down, tensors, tensors->act, fuses ? dgate_up : dact, dout);
+    hold_weighted(lowering, tensors, op, true);
     if (fuses) {
         fuse_activation_backward(lowering, op, tensors);
     } else {

@@ -55,7 +55,8 @@ static void hold_root(Lowering *lowering) {
     const bool held =
         lowering->target->root_kept && sharding_gathers(lowering) && !lowering->units[UNIT_EMBEDDING].trainable;
     for (size_t i = list->count; i > 0 && held; i--) {
-        if (list->ops[i - 1]->mark == MARK_NONE) {
+        if (list->ops[i - 1]->mark == MARK_NONE &&
+            list->ops[i - 1]->task.kind == TASK_GEMM) {  // its time is no operand's
             op_operand(list->ops[i - 1], op_whole(lowering, lowering->weights[UNIT_EMBEDDING]), ACCESS_READ);
             break;
         }

@@ -37,8 +37,9 @@ static const TargetVersion prime_rl_sft = {
         SET_TEXT(grad_sync_note, "its loops reduce on every micro-step and have no switch for it"),
         SET(recompute_counts, RECOMPUTE_EVERY_FIRST),  // apply_ac (model.py): layer_id % freq == 0
         SET(default_fused, FUSED_EAGER), SET(compiles, true),
-        SET(runtime.strided_rotary, true),           // apply_rotary_pos_emb once heads are before tokens, in both
-        SET(expert_flavour, EXPERTS_WEIGHTED_FP32),  // models/layers/moe.py
+        SET(norms_keep, true),              // models/layers/rms_norm.py, transformers' modeling_qwen3.py
+        SET(runtime.strided_rotary, true),  // apply_rotary_pos_emb once heads are before tokens, in both
+        SET(expert_flavour, EXPERTS_WEIGHTED_FP32), SET(weighs_in_fp32, true),  // models/layers/moe.py
         SET(allocator, ALLOCATOR_EXPANDABLE), SET(replayed_slack, 0.05),  // rl.py, .github/workflows/benchmarks.yaml
         SET_TEXT(loss_note, "its loss is PyTorch's, on fp32 logits of all tokens"),
         // cast_float_and_contiguous: the logits, which a dictionary keeps, log-softmax and two gradients
