@@ -192,6 +192,7 @@ static const TargetField fields[] = {
     NEWER(runtime.update_host_s_per_tensor),
     NEWER(runtime.hashed_s_per_parameter),
     NEWER(experts_recompute_whole),
+    NEWER(gradient_placeholders),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace

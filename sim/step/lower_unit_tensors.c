@@ -1,5 +1,7 @@
 // What a unit's weights and gradients are, by stage (lower_sharding.c).
 
+#include <string.h>
+
 #include "sim/step/mixed.h"
 #include "sim/step/sharding.h"
 #include "sim/step/tied.h"
@@ -149,6 +151,58 @@ static void keep_buckets(Lowering *lowering, int u) {
     }
 }
 
+// Of a matrix that a linear layer of the engine multiplies by: not the router's, nor what rows are picked from unless
+// the head reads it too.
+static bool is_multiplied(const Lowering *lowering, const ParamSlice *slice) {
+    static const char *const others[] = {"router", "shared_gate", "positions"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(slice->name, others[i]) == 0) {
+            return false;
+        }
+    }
+    const bool table = strcmp(slice->name, "embed") == 0;
+    return slice_is_matrix(slice) && (!table || (lowering->model->tied_embeddings && lowering->held->head));
+}
+
+// Once for each shape of a weight, whose slices follow each other.
+static int64_t placeholder_elements(const Lowering *lowering, const Unit *unit) {
+    int64_t rows[MAX_SLICES], cols[MAX_SLICES], sum = 0;
+    int weights = 0;
+    for (int k = 0; k < unit->trained_slices; k++) {
+        const ParamSlice *slice = &lowering->slices[unit->first_slice + k];
+        if (!is_multiplied(lowering, slice)) {
+            continue;
+        }
+        if (slice->parameters == 0 && weights > 0) {
+            rows[weights - 1] += slice->local_rows;
+        } else {
+            rows[weights] = slice->local_rows / (slice->parameters > 1 ? slice->parameters : 1);
+            cols[weights++] = slice->local_cols;
+        }
+    }
+    for (int i = 0; i < weights; i++) {
+        bool found = false;
+        for (int j = 0; j < i && !found; j++) {
+            found = rows[j] == rows[i] && cols[j] == cols[i];
+        }
+        sum += found ? 0 : rows[i] * cols[i];
+    }
+    return sum;
+}
+
+// What autograd is handed in place of gradients that products have added to the buffer already (get_dummy_wgrad of
+// Transformer Engine, pytorch/module/base.py since 2025-04; Megatron-core's own head too since 2025-08,
+// tensor_parallel/layers.py): never freed.
+static void keep_placeholders(Lowering *lowering, int u) {
+    const Unit *unit = &lowering->units[u];
+    const int64_t elements = lowering->target->gradient_placeholders ? placeholder_elements(lowering, unit) : 0;
+    if (elements > 0) {
+        const int32_t kept = persistent_tensor(lowering, unit_names(lowering, u)->placeholders, ROLE_GRADIENT,
+                                               unit->dtype, elements, 1);
+        lowering->tensors[kept].untouched = true;
+    }
+}
+
 void lower_unit_tensors(Lowering *lowering) {
     for (int u = 0; u < lowering->unit_count; u++) {
         lowering->weights[u] = lowering->gradients[u] = -1;
@@ -160,6 +214,7 @@ void lower_unit_tensors(Lowering *lowering) {
         choose_gradients(lowering, u);
         if (lowering->units[u].trainable) {
             keep_buckets(lowering, u);
+            keep_placeholders(lowering, u);
             lower_states(lowering, u, unit_names(lowering, u)->moment1, unit_names(lowering, u)->moment2);
         }
         lower_offload(lowering, &lowering->units[u]);
