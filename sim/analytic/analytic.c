@@ -280,7 +280,7 @@ static const OverlapContention *contention_of(Analytic *analytic, const Overlap 
 }
 
 static NeighbourSizes *find_sizes(Analytic *analytic, const TrainPlan *plan) {
-    const MemoKey key = analytic_sizes_key(analytic, plan);
+    const MemoKey key = analytic_sizes_key(plan);
     NeighbourSizes *sizes = memo_find(&analytic->sizes, &key);
     if (!sizes) {
         sizes = ARENA_NEW(analytic->arena, NeighbourSizes);

@@ -139,10 +139,12 @@ MemoKey analytic_memory_key(const Analytic *analytic, const TrainPlan *plan) {
     return with_choices(words, choice_key(plan, is_planned ? 0 : NOT_IN_PROGRAMS));
 }
 
-// Which buffers there are, those choices decide; how large one is they do not.
-MemoKey analytic_sizes_key(const Analytic *analytic, const TrainPlan *plan) {
+// Which buffers there are, those choices decide, and stages; how large one is they do not.
+MemoKey analytic_sizes_key(const TrainPlan *plan) {
     const uint64_t without =
         PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE) | PLAN_BIT(PLAN_CP_ROTATE) | NOT_IN_PROGRAMS;
-    const KeyWords lengths = {{lengths_word(analytic, plan, 0), inner_word(plan), expert_ranks(plan)}};
+    TrainPlan whole = *plan;
+    whole.mesh.size[AXIS_PP] = 1;
+    const KeyWords lengths = {{(uint64_t)plan->seq, inner_word(&whole), expert_ranks(plan)}};
     return with_choices(lengths, plan_key(plan, without));
 }
