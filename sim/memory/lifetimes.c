@@ -63,16 +63,20 @@ static void scan_slots(Scan *scan) {
     }
 }
 
-// There are many times more instances than tasks: what does not depend on the instance is stored once.
-static void scan_uses(Scan *scan, const OperandCells *cells) {
-    const StepProgram *program = scan->program;
-    uint64_t *written = ARENA_ARRAY(scan->arena, uint64_t, program->buffer_count);
+// Of each buffer, cells that some task writes.
+static uint64_t *written_cells(const StepProgram *program, const OperandCells *cells, Arena *arena) {
+    uint64_t *written = ARENA_ARRAY(arena, uint64_t, program->buffer_count);
     for (int32_t i = 0; i < program->operand_count; i++) {
         const Operand *operand = &program->operands[i];
         if (operand->ref.buffer >= 0 && operand->access != ACCESS_READ) {
             written[operand->ref.buffer] |= cells[i].touched;
         }
     }
+    return written;
+}
+
+static void make_uses(Scan *scan) {
+    const StepProgram *program = scan->program;
     int32_t all = 0, most = 0;
     for (int32_t t = 0; t < program->task_count; t++) {
         const int32_t operands = program->tasks[t].operand_count;
@@ -83,27 +87,38 @@ static void scan_uses(Scan *scan, const OperandCells *cells) {
     scan->used = ARENA_UNCLEARED(scan->arena, int32_t, most);
     scan->first_use = ARENA_UNCLEARED(scan->arena, int32_t, program->task_count + 1);
     scan->used_again = ARENA_ARRAY(scan->arena, bool, program->task_count);
+}
+
+static SlotUse use_of(const Scan *scan, const Operand *operand, const OperandCells *cells, uint64_t written) {
+    const int32_t buffer = operand->ref.buffer;
+    const Buffer *of = &scan->program->buffers[buffer];
+    const bool writes = operand->access == ACCESS_WRITE;
+    return (SlotUse){.defines = writes ? cells->covered : 0,
+                     .needs = writes ? 0 : cells->touched & written,
+                     .index = operand->ref.index,
+                     .base = scan->slot_base[buffer],
+                     .buffer = buffer,
+                     .one_slot = of->slots == 1,
+                     .held = of->held};
+}
+
+// There are many times more instances than tasks: what does not depend on the instance is stored once.
+static void scan_uses(Scan *scan, const OperandCells *cells) {
+    const StepProgram *program = scan->program;
+    const uint64_t *written = written_cells(program, cells, scan->arena);
     int32_t *user = ARENA_UNCLEARED(scan->arena, int32_t, program->buffer_count);  // the latest task of each buffer
     for (int32_t i = 0; i < program->buffer_count; i++) {
         user[i] = -1;
     }
+    make_uses(scan);
     int32_t count = 0;
     for (int32_t t = 0; t < program->task_count; t++) {
         const Task *task = &program->tasks[t];
         scan->first_use[t] = count;
         for (int32_t i = task->first_operand; i < task->first_operand + task->operand_count; i++) {
-            const Operand *operand = &program->operands[i];
-            const int32_t buffer = operand->ref.buffer;
+            const int32_t buffer = program->operands[i].ref.buffer;
             if (buffer >= 0 && !program->buffers[buffer].persistent) {
-                const Buffer *of = &program->buffers[buffer];
-                const bool writes = operand->access == ACCESS_WRITE;
-                scan->uses[count++] = (SlotUse){.defines = writes ? cells[i].covered : 0,
-                                                .needs = writes ? 0 : cells[i].touched & written[buffer],
-                                                .index = operand->ref.index,
-                                                .base = scan->slot_base[buffer],
-                                                .buffer = buffer,
-                                                .one_slot = of->slots == 1,
-                                                .held = of->held};
+                scan->uses[count++] = use_of(scan, &program->operands[i], &cells[i], written[buffer]);
                 scan->used_again[t] |= user[buffer] == t;
                 user[buffer] = t;
             }
