@@ -37,6 +37,30 @@ static const uint64_t runs_fields =
     PLAN_BIT(PLAN_PP_GROUP) | PLAN_BIT(PLAN_PP_ROUNDS) | PLAN_BIT(PLAN_IMBALANCE) | PLAN_BIT(PLAN_CAPACITY) |
     PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_LORA_RANK) | PLAN_BIT(PLAN_LORA_TARGETS) | PLAN_BIT(PLAN_MLP_TILES);
 
+// What is to run, and where; refusals are in words of the arena.
+typedef struct Asked {
+    const ModelSpec *model;
+    const TrainPlan *plan;
+    const Target *target;
+    const char *device;
+    Arena *arena;
+} Asked;
+
+typedef const char *(*Refusal)(const Asked *asked);  // NULL: none
+
+static const char *target_refusal(const Asked *asked) {
+    const char *reason = NULL;
+    target_check(asked->target, asked->model, asked->plan, asked->arena, &reason);
+    return reason;
+}
+
+static const char *world_refusal(const Asked *asked) {
+    const int world = mesh_world(&asked->plan->mesh);
+    return world > TRANSPORT_MAX_WORLD ? arena_format(asked->arena, "the executor runs up to %d ranks, the mesh has %d",
+                                                      TRANSPORT_MAX_WORLD, world)
+                                       : NULL;
+}
+
 // Model types whose router takes the largest logits and weights by a softmax, or by sigmoids.
 static bool runs_router(const char *type) {
     static const char *const types[] = {"mixtral", "qwen3_moe",   "olmoe",  "qwen2_moe",
@@ -44,7 +68,11 @@ static bool runs_router(const char *type) {
     return type && text_index(types, sizeof types / sizeof types[0], type) >= 0;
 }
 
-static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan, const Target *target, Arena *arena) {
+static const char *experts_refusal(const Asked *asked) {
+    const ModelSpec *model = asked->model;
+    const TrainPlan *plan = asked->plan;
+    const Target *target = asked->target;
+    Arena *arena = asked->arena;
     if (model->experts.count == 0) {
         return NULL;
     }
@@ -81,18 +109,20 @@ static const char *experts_refusal(const ModelSpec *model, const TrainPlan *plan
     return NULL;
 }
 
-static const char *caps_refusal(const ModelSpec *model, const char *device, Arena *arena) {
-    return on_gpu(device) && (model->attention_cap > 0 || model->logit_cap > 0)
-               ? arena_format(arena,
+static const char *caps_refusal(const Asked *asked) {
+    const ModelSpec *model = asked->model;
+    return on_gpu(asked->device) && (model->attention_cap > 0 || model->logit_cap > 0)
+               ? arena_format(asked->arena,
                               "the executor's cuda device has no soft caps of scores and logits, which %s has: use "
                               "device cpu",
                               model->name)
                : NULL;
 }
 
-static const char *scale_refusal(const ModelSpec *model, Arena *arena) {
+static const char *scale_refusal(const Asked *asked) {
+    const ModelSpec *model = asked->model;
     return model->score_scalar > 0
-               ? arena_format(arena,
+               ? arena_format(asked->arena,
                               "the executor's kernels take scores over the root of head_dim %d, not of the %d of %s: "
                               "predictions do not depend on it",
                               model->head_dim, model->score_scalar, model->name)
@@ -105,70 +135,85 @@ static bool heads_fit(const ModelSpec *model) {
            value <= HEAD_DIM_MOST;
 }
 
-static const char *adapters_refusal(const TrainPlan *plan, const Target *target, const char *device, Arena *arena) {
-    if (!plan_has_adapters(plan)) {
+static const char *adapters_refusal(const Asked *asked) {
+    if (!plan_has_adapters(asked->plan)) {
         return NULL;
     }
-    if (!target->adapter_units) {
-        return arena_format(arena,
+    if (!asked->target->adapter_units) {
+        return arena_format(asked->arena,
                             "the executor runs adapters of its own program only, not as %s has them: use target "
                             "ndtune",
-                            target->name);
+                            asked->target->name);
     }
-    return on_gpu(device) ? "the executor runs adapters on processors: its cuda kernels of norms make the gradients of "
-                            "frozen weights too; use device cpu"
-                          : NULL;
+    return on_gpu(asked->device) ? "the executor runs adapters on processors: its cuda kernels of norms make the "
+                                   "gradients of frozen weights too; use device cpu"
+                                 : NULL;
 }
 
-static const char *heads_refusal(const ModelSpec *model, Arena *arena) {
-    const char *values = model->latent.value > 0 ? arena_format(arena, " and values of %d", model->latent.value) : "";
+static const char *attention_refusal(const Asked *asked) {
+    return asked->plan->attention == ATTENTION_EAGER
+               ? "the executor never stores attention's probabilities, which attention eager does: use attention flash"
+               : NULL;
+}
+
+static const char *overlap_refusal(const Asked *asked) {
+    return asked->plan->tp_overlap
+               ? "the executor does not run tp collectives beside the GEMMs that they feed: use tp_overlap off"
+               : NULL;
+}
+
+static const char *heads_refusal(const Asked *asked) {
+    const ModelSpec *model = asked->model;
+    const char *values =
+        model->latent.value > 0 ? arena_format(asked->arena, " and values of %d", model->latent.value) : "";
     return heads_fit(model)
                ? NULL
-               : arena_format(arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d%s",
+               : arena_format(asked->arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d%s",
                               HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim, values);
 }
 
+static const char *schedule_refusal(const Asked *asked) {
+    return plan_has_stages(asked->plan) && asked->plan->pp_schedule == PP_DUALPIPEV
+               ? "the executor does not run forward of one chunk beside backward of another, as dualpipev does: use "
+                 "pp_schedule zbv"
+               : NULL;
+}
+
+static const char *vocab_refusal(const Asked *asked) {
+    const int tp = asked->plan->mesh.size[AXIS_TP];
+    return asked->target->vocab_uneven && asked->model->vocab % tp != 0
+               ? arena_format(asked->arena,
+                              "the executor splits a vocabulary evenly, and tp=%d does not divide %d entries", tp,
+                              asked->model->vocab)
+               : NULL;
+}
+
+// The worker checks whether its processor computes in bf16.
+static const char *precision_refusal(const Asked *asked) {
+    const Dtype precision = asked->plan->precision;
+    return precision != DTYPE_FP32 && precision != DTYPE_BF16
+               ? arena_format(asked->arena, "the executor computes in fp32 and bf16, not in %s", dtype_name(precision))
+               : NULL;
+}
+
+static const char *fields_refusal(const Asked *asked) {
+    return plan_refuse_others(asked->plan, runs_fields, "the executor does not run", asked->arena);
+}
+
+// The first one that refuses is shown.
+static const Refusal refusals[] = {target_refusal, world_refusal,    experts_refusal,   caps_refusal,
+                                   scale_refusal,  adapters_refusal, attention_refusal, overlap_refusal,
+                                   heads_refusal,  schedule_refusal, vocab_refusal,     precision_refusal,
+                                   fields_refusal};
+
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {
+    const Asked asked = {model, plan, target, device, arena};
     const char *reason = NULL;
-    target_check(target, model, plan, arena, &reason);
-    if (reason) {
-        return reason;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals && !reason; i++) {
+        reason = refusals[i](&asked);
     }
-    if (mesh_world(&plan->mesh) > TRANSPORT_MAX_WORLD) {
-        return arena_format(arena, "the executor runs up to %d ranks, the mesh has %d", TRANSPORT_MAX_WORLD,
-                            mesh_world(&plan->mesh));
-    }
-    reason = experts_refusal(model, plan, target, arena);
-    reason = reason ? reason : caps_refusal(model, device, arena);
-    reason = reason ? reason : scale_refusal(model, arena);
-    reason = reason ? reason : adapters_refusal(plan, target, device, arena);
-    if (reason) {
-        return reason;
-    }
-    if (plan->attention == ATTENTION_EAGER) {
-        return "the executor never stores attention's probabilities, which attention eager does: use attention flash";
-    }
-    if (plan->tp_overlap) {
-        return "the executor does not run tp collectives beside the GEMMs that they feed: use tp_overlap off";
-    }
-    reason = heads_refusal(model, arena);
-    if (reason) {
-        return reason;
-    }
-    if (plan_has_stages(plan) && plan->pp_schedule == PP_DUALPIPEV) {
-        return "the executor does not run forward of one chunk beside backward of another, as dualpipev does: use "
-               "pp_schedule zbv";
-    }
-    if (target->vocab_uneven && model->vocab % plan->mesh.size[AXIS_TP] != 0) {
-        return arena_format(arena, "the executor splits a vocabulary evenly, and tp=%d does not divide %d entries",
-                            plan->mesh.size[AXIS_TP], model->vocab);
-    }
-    // The worker checks whether its processor computes in bf16.
-    if (plan->precision != DTYPE_FP32 && plan->precision != DTYPE_BF16) {
-        return arena_format(arena, "the executor computes in fp32 and bf16, not in %s", dtype_name(plan->precision));
-    }
-    return plan_refuse_others(plan, runs_fields, "the executor does not run", arena);
+    return reason;
 }
 
 // Other parts have no exact sums.
