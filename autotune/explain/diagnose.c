@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "autotune/explain/sensitivity.h"
 #include "autotune/parallel.h"
 #include "autotune/predict/predict.h"
-#include "autotune/explain/sensitivity.h"
 
 enum { PARAMETERS_MOST = 2, HANDICAP_WORLD_MOST = 1024 };
 static const double CLOSE_ENOUGH = 1.03;    // bisection ends when the slowness is known within 3 %

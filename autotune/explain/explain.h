@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include "autotune/search/expert_cuts.h"
-#include "autotune/result.h"
 #include "autotune/explain/sensitivity.h"
+#include "autotune/result.h"
+#include "autotune/search/expert_cuts.h"
 #include "sim/base/progress.h"
 
 // What a question changes, by a factor over 1.

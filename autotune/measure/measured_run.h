@@ -17,7 +17,7 @@ typedef struct MeasuredRun {
     RunRequest run;
     StepProgram program;
     RunResult result;
-    StepPrograms stages;  // of a run that ended well: each of its stages' programs
+    StepPrograms stages;   // of a run that ended well: each of its stages' programs
     TaskTotal *predicted;  // by task of the program; all 0 until predicted
     RunRecord record;      // what is reported and stored; prediction first of its fields
 } MeasuredRun;

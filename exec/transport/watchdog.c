@@ -182,8 +182,8 @@ Status watchdog_look(Watchdog *watchdog, Error *error) {
     const int quiet = most_silent(watchdog);
     const WaitPlace wait = told_wait(watchdog);
     FAIL_WITH(quiet >= 0, silent(watchdog, quiet, error));
-    FAIL_WITH(wait.rank >= 0, diagnose_late(&watchdog->table, wait.rank, wait.communicator,
-                                            watchdog->ranks[wait.rank].still_s, error));
+    FAIL_WITH(wait.rank >= 0,
+              diagnose_late(&watchdog->table, wait.rank, wait.communicator, watchdog->ranks[wait.rank].still_s, error));
     return error_set(error, STATUS_ENVIRONMENT, "%s stands still there since %.1f s, and waits for %s",
                      progress_row_words(&watchdog->table, stuck, true).text, watchdog->ranks[stuck].still_s,
                      meets(watchdog, stuck) ? "all ranks to meet" : "nobody");

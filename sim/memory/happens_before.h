@@ -5,19 +5,19 @@
 
 #include "sim/step/step.h"
 
-enum { CLOCK_ALIGN = 8 };    // clocks are padded to this many lanes, so that loops over them vectorise
+enum { CLOCK_ALIGN = 8 };  // clocks are padded to this many lanes, so that loops over them vectorise
 
 // Vector clocks: clock[i][lane] counts the instances of that lane that end before instance i starts. Lanes are total
 // orders, so this is the whole relation (Mattern 1989; Fidge 1988), not an approximation.
 typedef struct HappensBefore {
     const StepProgram *program;
     int32_t count;
-    int32_t stride;             // integers per clock
-    StepInstance *instances;    // in issue order
-    int32_t *position;          // place of the instance in its lane
-    int32_t *lane_first;        // of each lane: where its instances begin in in_lane
-    int32_t *in_lane;           // instances lane by lane, in order
-    int32_t *clock;             // [count][stride]
+    int32_t stride;           // integers per clock
+    StepInstance *instances;  // in issue order
+    int32_t *position;        // place of the instance in its lane
+    int32_t *lane_first;      // of each lane: where its instances begin in in_lane
+    int32_t *in_lane;         // instances lane by lane, in order
+    int32_t *clock;           // [count][stride]
 } HappensBefore;
 
 void happens_before_build(const StepProgram *program, Arena *arena, HappensBefore *order);

@@ -18,10 +18,10 @@ typedef struct PairConflict {
 
 typedef struct LayoutProblem {
     int32_t count;
-    const int64_t *bytes;           // multiples of the alignment
-    const int32_t *lifetime;        // how long each block is alive, and
-    const int32_t *birth;           //   when it is first used: for the order in which they are placed
-    const PairConflict *pairs;      // [count][count]; (a, b) and (b, a) both present
+    const int64_t *bytes;       // multiples of the alignment
+    const int32_t *lifetime;    // how long each block is alive, and
+    const int32_t *birth;       //   when it is first used: for the order in which they are placed
+    const PairConflict *pairs;  // [count][count]; (a, b) and (b, a) both present
     const ForbiddenOffsets *forbidden;
 } LayoutProblem;
 

@@ -8,7 +8,7 @@
 
 // How buffers are divided: a part is one slot or the whole buffer.
 typedef struct Parts {
-    int32_t *first;    // [buffer_count + 1]: first part of each buffer
+    int32_t *first;  // [buffer_count + 1]: first part of each buffer
     int32_t count;
     int32_t *const *place;  // by buffer: the part of each slot, among the buffer's; NULL, or a NULL: slot i is part i
 } Parts;
@@ -25,9 +25,9 @@ typedef struct PartSpan {
 // a later span of the part starts. used_until: last position in each lane of a use in this or an earlier span.
 typedef struct PartSpans {
     Parts parts;
-    int32_t stride;     // integers per clock
-    int32_t *begin;     // of each part: its first row; begin[parts.count] = rows in all
-    PartSpan *spans;    // in issue order
+    int32_t stride;   // integers per clock
+    int32_t *begin;   // of each part: its first row; begin[parts.count] = rows in all
+    PartSpan *spans;  // in issue order
     int32_t *ended_before;
     int32_t *used_until;
 } PartSpans;

@@ -6,8 +6,8 @@
 #include "sim/step/step.h"
 
 typedef struct OperandCells {
-    uint64_t touched;    // cells with at least one byte of the operand
-    uint64_t covered;    // cells that the operand touches byte by byte: what a write defines
+    uint64_t touched;  // cells with at least one byte of the operand
+    uint64_t covered;  // cells that the operand touches byte by byte: what a write defines
 } OperandCells;
 
 // One row per operand of the program, for rank 0 (ranks differ by a permutation of equal chunks). Operands of absent

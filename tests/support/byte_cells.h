@@ -5,16 +5,16 @@
 #include "sim/memory/memory.h"
 
 typedef struct ByteRange {
-    int64_t begin, end;    // arena bytes with a plan, bytes of a private address space without
+    int64_t begin, end;  // arena bytes with a plan, bytes of a private address space without
 } ByteRange;
 
 typedef struct ByteCells {
     const StepProgram *program;
     const MemoryPlan *plan;  // NULL: none
     MeshCoordinates at;
-    const int64_t *base;    // address of each buffer
-    int64_t *cut;           // ascending; cell i is [cut[i], cut[i+1])
-    int32_t count;          // of cells
+    const int64_t *base;  // address of each buffer
+    int64_t *cut;         // ascending; cell i is [cut[i], cut[i+1])
+    int32_t count;        // of cells
 } ByteCells;
 
 // plan NULL: every buffer has its own bytes.

@@ -52,7 +52,7 @@ struct HostLane {
     Fiber fiber;
     HostBlock *block;
     HostIndex thread;
-    HostIndex index;  // of the block
+    HostIndex index;    // of the block
     HostIndex threads;  // of a block
     HostIndex blocks;   // of the grid
     std::vector<HostCopy> copies;
@@ -79,7 +79,7 @@ struct HostBlock {
     int64_t chosen;  // the lane that goes on next, if it has been drawn; else -1
     bool passed;     // a lane gave way to another one without the loop of the grid
     uint64_t draws;  // state of the draws of lanes
-    bool eager;  // the last one woken continues: one warp runs ahead of all others; otherwise the next is drawn
+    bool eager;      // the last one woken continues: one warp runs ahead of all others; otherwise the next is drawn
 };
 
 // The lane that runs on this thread of the machine.

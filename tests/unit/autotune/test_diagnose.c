@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "autotune/explain/diagnose.h"
-#include "autotune/predict/predict.h"
 #include "autotune/explain/sensitivity.h"
+#include "autotune/predict/predict.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

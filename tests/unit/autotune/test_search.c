@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/search/best.h"
 #include "autotune/predict/predict.h"
+#include "autotune/search/best.h"
 #include "autotune/search/search.h"
 #include "sim/frameworks/target_choices.h"
 #include "tests/support/search_all.h"

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "autotune/predict/predict.h"
 #include "autotune/explain/sensitivity.h"
+#include "autotune/predict/predict.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 

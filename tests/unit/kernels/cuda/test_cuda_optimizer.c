@@ -7,8 +7,8 @@
 
 #include "tests/unit/kernels/cuda/held.h"
 
-static const KernelAdamw OPTIONS = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f,
-                                    .step = 3};
+static const KernelAdamw OPTIONS = {
+    .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f, .step = 3};
 
 static void check_adamw(Draw *draw, KernelStore gradients) {
     const int64_t count = draw_rows(draw) * draw_cols(draw), undecayed = draw_below(draw, count + 1);

@@ -14,15 +14,14 @@ static void same(double actual, double expected) {
 // A kernel of 4, a tp collective of 2 that takes the whole link, a kernel of 4; concurrently a gather that needs the
 // whole link and half of the SMs: kernels at half rate 8 + 8, the collective at half rate 4: 20. The gather ran 16 at
 // full rate and 4 at half: 0.9.
-static FluidTask tasks[3] = {
-    {.seconds = 4, .demand = {.sm_share = 1}, .own = true},
-    {.seconds = 2,
-     .demand = {.collective = true, .use = {1, 0, 0}},
-     .lane = 1,
-     .own = true,
-     .like = 1,
-     .need = {1, 0, 0}},
-    {.seconds = 4, .demand = {.sm_share = 1}, .own = true, .need = {1, 1, 0}}};
+static FluidTask tasks[3] = {{.seconds = 4, .demand = {.sm_share = 1}, .own = true},
+                             {.seconds = 2,
+                              .demand = {.collective = true, .use = {1, 0, 0}},
+                              .lane = 1,
+                              .own = true,
+                              .like = 1,
+                              .need = {1, 0, 0}},
+                             {.seconds = 4, .demand = {.sm_share = 1}, .own = true, .need = {1, 1, 0}}};
 static const FluidBlock layer = {tasks, 3};
 static const ShareDemand demands[BACKGROUNDS] = {{.collective = true, .sm_share = 0.5f, .use = {1, 0, 0}},
                                                  {.collective = true, .sm_share = 0.5f, .use = {1, 0, 0}}};
