@@ -123,20 +123,29 @@ static void find_cuts(CellFinder *finder, Arena *arena) {
     }
 }
 
+// Cells [first, end).
+static uint64_t cell_bits(int32_t first, int32_t end) {
+    return end > first ? UINT64_MAX >> (MAX_CELLS - (end - first)) << first : 0;
+}
+
 static OperandCells cells_of_range(BufferCuts *cuts, int64_t begin, int64_t end) {
     if (cuts->begin == begin && cuts->end == end) {
         return cuts->found;
     }
-    OperandCells found = {0};
-    for (int32_t i = 0; i + 1 < cuts->count; i++) {
-        const uint64_t bit = (uint64_t)1 << i;
-        found.touched |= cuts->cut[i] < end && cuts->cut[i + 1] > begin ? bit : 0;
-        found.covered |= cuts->cut[i] >= begin && cuts->cut[i + 1] <= end ? bit : 0;
+    const int64_t *cut = cuts->cut;
+    int32_t first = 0;  // cells of its first and last byte
+    while (cut[first + 1] <= begin) {
+        first++;
+    }
+    int32_t last = first;
+    while (cut[last + 1] < end) {
+        last++;
     }
     cuts->begin = begin;
     cuts->end = end;
-    cuts->found = found;
-    return found;
+    cuts->found = (OperandCells){.touched = cell_bits(first, last + 1),
+                                 .covered = cell_bits(first + (cut[first] < begin), last + (cut[last + 1] == end))};
+    return cuts->found;
 }
 
 Status slot_cells_find(const StepProgram *program, Arena *arena, const OperandCells **cells, Error *error) {
