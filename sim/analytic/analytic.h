@@ -51,6 +51,7 @@ typedef struct Estimate {
     double growing_bytes;                            // of these, whole gradients, first allocated by the first backward
     double first_growing_bytes, last_growing_bytes;  // of these, the embedding's and the head's
     double early_bytes;                              // of the peak, gathered until the last forward of the embedding
+    double issued_s;                                 // by when a stage's host has issued all micro-steps
     OnceTimes once;                                  // of step_s, of a stage alone
     UpdateTimes update;                              // of step_s
     bool is_bound;                                   // step_s is a lower bound (analytic_estimate_within)

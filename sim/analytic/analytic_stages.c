@@ -33,6 +33,7 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     TRY(analytic_time_alike(analytic, &plan, &more, error));
     times->pace_s = more.step_s - few->step_s;
     times->host_s = fmax(0, more.overhead_s - few->overhead_s);
+    times->lead_s = fmax(0, times->pace_s - (more.issued_s - few->issued_s));
     few->once = more.once;
     times->last_s = stage_is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
     // A single micro-step may reduce into buffers of few layers: its backward waits for these.
@@ -162,10 +163,20 @@ static bool stops_host(const Analytic *analytic, const TrainPlan *plan) {
     return target_stops_host(analytic->cost.target, plan) || message_sleep_s(&analytic->cost, &plan->mesh) > 0;
 }
 
-// A host that waits, for messages or for the device, has no lead to issue in.
-static ChunkHost chunk_host(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest) {
-    const bool leads = !stops_host(analytic, plan) && !waits_for_host(fullest);
-    return leads ? (ChunkHost){0} : cost_chunk_host(&analytic->cost, plan);
+// What the fullest stage's host has no lead to issue in; one that waits, for messages or in layers, has none.
+static ChunkHost chunk_host(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
+                            const StageSplit *split, const StageTimes *fullest) {
+    const bool stops = stops_host(analytic, plan);
+    if (!stops && cost_host_waits_in_layers(&analytic->cost, plan) && !waits_for_host(fullest)) {
+        return (ChunkHost){0};
+    }
+    ChunkHost host = cost_chunk_host(&analytic->cost, plan);
+    const double issue_s = stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &host);
+    const double lead_s = stops || waits_for_host(fullest) ? 0 : fullest->lead_s;
+    const double shown = issue_s > lead_s ? 1 - lead_s / issue_s : 0;
+    host.before_s *= shown;
+    host.after_s *= shown;
+    return host;
 }
 
 // While a stage waits for others its host goes on issuing, unless it waits itself, as some do in each layer's forward:
@@ -317,7 +328,7 @@ static PipelineTimes time_parts(const Analytic *analytic, const TrainPlan *plan,
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh), forward_share = stage_forward_share(plan);
     const double message_s =
         sleep_s > 0 ? message.seconds : shown_message_s(analytic, fullest, forward_share, message.seconds);
-    const ChunkHost host = chunk_host(analytic, plan, fullest);
+    const ChunkHost host = chunk_host(analytic, plan, shape, split, fullest);
     const bool once = stage_is_once(&fullest->step);
     times->slower_s = slowed_s(shape, plan, &message);
     times->issue_s = stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &host);

@@ -485,6 +485,7 @@ void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapC
         add_sums(&step, OVERLAP_MICRO_LAST, 1, times);
     }
     const double sharding_s = clocks->exposed;
+    times->issued_s = clocks->host;
     times->exposed_s[most_exposed(times)] -= clocks->hidden;
     overlap_run_update(overlap, costs, contention, &run.clocks, times);
     times->exposed_s[AXIS_DP_SHARD] += sharding_s;

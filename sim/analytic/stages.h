@@ -49,6 +49,7 @@ typedef struct StageTimes {
     double pace_s;  // of a further one
     double last_s;  // by which computing is longer in the first or last one, where that is not in the step's `once`
     double host_s;  // of the pace, in which the device waits for the host
+    double lead_s;  // of the pace, which the host does not need to issue it
 } StageTimes;
 
 // Of the pace: where the device waits longer for the host, that may hide the head.
