@@ -37,6 +37,14 @@ static const Task *fed_product(const StepProgram *program, const Task *task) {
     return next < end && next->phase == task->phase && is_fed(next) ? next : NULL;
 }
 
+// Copy engines move at the rate of all links where a switch lets a pair have them; a pair of its own links is as steep
+// below their whole rate as a send.
+static double one_step_s(const ClusterProfile *profile, const GroupPlacement *group, double bytes) {
+    const double ring = profile->node.ring.bandwidth_bytes_per_s;
+    const bool all_links = profile->node.p2p.bandwidth_bytes_per_s > ring / 2;
+    return all_links ? bytes / ring : cost_collective_s(profile, COLLECTIVE_SEND_RECV, group, bytes, NULL);
+}
+
 double peer_exchange_open_s(const CostModel *model, const StepProgram *program, const Task *task,
                             const GroupPlacement *group) {
     const Task *product = group->nodes == 1 ? fed_product(program, task) : NULL;
@@ -44,8 +52,7 @@ double peer_exchange_open_s(const CostModel *model, const StepProgram *program, 
         return 0;
     }
     const double parts = group->size;
-    const double step_s =
-        cost_collective_s(model->profile, COLLECTIVE_SEND_RECV, group, (double)task->payload_bytes / parts, NULL);
+    const double step_s = one_step_s(model->profile, group, (double)task->payload_bytes / parts);
     const double part_s = cost_gemm_time(&model->profile->accelerator, program, product).seconds *
                           cost_chip_factor(model, &program->plan.mesh) / parts;
     return (parts - 1) * fmax(0, step_s - part_s);

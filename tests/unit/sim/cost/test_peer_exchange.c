@@ -75,3 +75,12 @@ Test(peer_exchange, is_of_gathers_alone) {
     cr_assert_eq(seconds(&slow, first(&slow.program, TASK_REDUCE_SCATTER, slow.program.tasks)),
                  seconds(&fast, first(&fast.program, TASK_REDUCE_SCATTER, fast.program.tasks)));
 }
+
+Test(peer_exchange, has_all_links_of_a_switch_by_copy_engines) {
+    Bench bench;
+    bench_begin(&bench, 1e15);
+    const Task *gather = first(&bench.program, TASK_ALL_GATHER, bench.program.tasks);
+    const double shown_s = seconds(&bench, gather);
+    bench.profile.node.p2p_latency_s = 1;
+    cr_assert_eq(seconds(&bench, gather), shown_s);
+}
