@@ -153,3 +153,36 @@ Test(analytic_pipelines, one_table_on_two_stages_is_summed_behind_the_last_backw
         arena_free(&arena);
     }
 }
+
+// From chips so fast that the device waits for the host to those that do not.
+Test(analytic_pipelines, none_is_faster_on_slower_chips) {
+    enum { SLOWER = 80 };
+    const double step = 0.02;
+    Arena arena = {0};
+    Error error = {0};
+    Drawn drawn = {.cost = {.profile = &drawn.profile}, .plan = {.seq = 4096, .micro_batch = 1, .grad_accum = 16}};
+    double before_s = 0;
+    cr_assert_eq(model_find("llama-3-8b", &arena, &drawn.model, &error), STATUS_OK);
+    cr_assert_eq(cluster_find("dgx-b200", &arena, &drawn.profile, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &drawn.cost.target, &error), STATUS_OK);
+    cr_assert_eq(mesh_parse("pp=4,tp=2", &drawn.plan.mesh, &error), STATUS_OK);
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope != PLAN_OF_BATCH) {
+            plan_set(&drawn.plan, (PlanFieldId)id, target_usual(drawn.cost.target, &drawn.plan, (PlanFieldId)id));
+        }
+    }
+    drawn.plan.precision = DTYPE_BF16;
+    drawn.plan.pp_schedule = PP_INTERLEAVED;
+    drawn.plan.virtual_stages = 8;
+    target_canonical(drawn.cost.target, &drawn.plan);
+    for (int i = 0; i < SLOWER; i++) {
+        Estimate estimate;
+        Analytic *analytic = analytic_new(&drawn.model, &drawn.cost, &arena);
+        analytic_set_slowdowns(analytic, 1 + step * i, 1);
+        cr_assert_eq(analytic_estimate(analytic, &drawn.plan, &estimate, &error), STATUS_OK, "%s", error.message);
+        cr_expect_geq(estimate.step_s, before_s, "%d: %g s after %g", i, estimate.step_s, before_s);
+        before_s = estimate.step_s;
+        analytic_free(analytic);
+    }
+    arena_free(&arena);
+}
