@@ -31,12 +31,12 @@ static Status estimated_s(const TuneRequest *request, const TrainPlan *plan, dou
     return status;
 }
 
-// Of the step's relative change over the host's.
+// Of the step's relative change over the host's: no step grows by more than its host does.
 static Status host_share(const TuneRequest *request, const TrainPlan *plan, double *share, Error *error) {
     double usual_s = 0, slow_s = 0;
     TRY(estimated_s(request, plan, 1, &usual_s, error));
     TRY(estimated_s(request, plan, SLOWER, &slow_s, error));
-    *share = usual_s > 0 ? fmax(0, (slow_s / usual_s - 1) / (SLOWER - 1)) : 0;
+    *share = usual_s > 0 ? fmin(1, fmax(0, (slow_s / usual_s - 1) / (SLOWER - 1))) : 0;
     return STATUS_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "autotune/predict/host_interval.h"
 #include "autotune/predict/interval.h"
 #include "sim/frameworks/framework.h"
+#include "sim/frameworks/target_choices.h"
 #include "tests/support/sizes.h"
 #include "tests/unit/autotune/requests.h"
 
@@ -87,12 +88,7 @@ Test(interval, of_experts_is_what_runs_with_experts_say_and_a_guess_where_there_
     cr_expect_float_eq(high_s, exp(1.2815515655 * 1.25 * hypot(0.1, 0.232)), 1e-6);
 }
 
-static double slow_tail_of(const char *target, int width) {
-    Arena arena = {0};
-    TuneRequest request = request_for(&arena, 8, "7b", "dgx-h100", target);
-    request.model.hidden = width;
-    request.model.ffn = 4 * width;
-    request.model.head_dim = width / request.model.heads;
+static Prediction prediction_on_8(const TuneRequest *request) {
     Prediction prediction = {.step_s = 1, .step_low_s = 0.9, .step_high_s = 1.1};
     prediction.plan = (TrainPlan){.mesh = {.size = SIZES(1, 8, 1, 1)},
                                   .seq = 1024,
@@ -100,19 +96,56 @@ static double slow_tail_of(const char *target, int width) {
                                   .grad_accum = 1,
                                   .zero = 1,
                                   .precision = DTYPE_BF16,
-                                  .attention = request.target->default_attention,
-                                  .fused = request.target->default_fused};
+                                  .attention = request->target->default_attention,
+                                  .fused = request->target->default_fused};
     plan_canonical(&prediction.plan);
+    return prediction;
+}
+
+static double slow_tail_of(const char *target, int width) {
+    Arena arena = {0};
+    TuneRequest request = request_for(&arena, 8, "7b", "dgx-h100", target);
+    request.model.hidden = width;
+    request.model.ffn = 4 * width;
+    request.model.head_dim = width / request.model.heads;
+    Prediction prediction = prediction_on_8(&request);
     Error error = {0};
     cr_assert_eq(host_intervals(&request, &prediction, 1, &error), STATUS_OK, "%s", error.message);
     arena_free(&arena);
     return prediction.step_high_s;
 }
 
+static double all_by_its_host(void) {
+    return exp(hypot(log(1.1), 1.2815515655 * 1.25 * 0.126));
+}
+
 Test(interval, of_a_step_that_waits_for_its_host_is_as_wide_as_hosts_differ) {
-    // all of the step: hypot(ln 1.1, 1.2816 * 1.25 * 0.126)
-    const double host_bound = exp(hypot(log(1.1), 1.2815515655 * 1.25 * 0.126));
+    const double host_bound = all_by_its_host();
     cr_expect(slow_tail_of("megatron", 512) > 1.18 && slow_tail_of("megatron", 512) < host_bound + 1e-9);
     cr_expect_float_eq(slow_tail_of("megatron", 8192), 1.1, 0.005, "its device is behind");
     cr_expect_eq(slow_tail_of("torchtitan", 512), 1.1, "no time of its modules was measured");
+}
+
+// Whose host is late by so little that a slower one decides which stage is last.
+Test(interval, no_step_is_more_uncertain_than_its_host) {
+    Arena arena = {0};
+    const TuneRequest request = request_for(&arena, 16, "llama-3-70b", "dgx-h100", "megatron");
+    Prediction prediction = prediction_on_8(&request);
+    TrainPlan *plan = &prediction.plan;
+    Error error = {0};
+    cr_assert_eq(mesh_parse("tp=8,pp=2", &plan->mesh, &error), STATUS_OK);
+    for (int id = 0; id < PLAN_FIELD_COUNT; id++) {
+        if (plan_fields[id].scope != PLAN_OF_BATCH) {
+            plan_set(plan, (PlanFieldId)id, target_usual(request.target, plan, (PlanFieldId)id));
+        }
+    }
+    plan->seq = 4096;
+    plan->grad_accum = 8;
+    plan->pp_schedule = PP_1F1B;
+    plan->precision = DTYPE_FP8;
+    plan->tp_overlap = true;
+    target_canonical(request.target, plan);
+    cr_assert_eq(host_intervals(&request, &prediction, 1, &error), STATUS_OK, "%s", error.message);
+    cr_expect(prediction.step_high_s <= all_by_its_host() * (1 + 1e-9), "%g", prediction.step_high_s);
+    arena_free(&arena);
 }
