@@ -8,49 +8,70 @@
 #include "autotune/predict/interval.h"
 #include "sim/analytic/analytic.h"
 
-enum { FIRST = 16 };
-
 // One sigma of the logarithm: 51 pairs of Megatron-LM's BERT and T5 tests, which wait for the host and which no file
 // scores, the same test on a DGX A100 and a DGX H100: quartiles of the ratio 1.35 and 1.60 (host_pace of dgx-a100-80g).
 static const double HOST_SPREAD = 0.126;
 
 static const double SLOWER = 1.1;
 
-static Status estimated_s(const TuneRequest *request, const TrainPlan *plan, double pace, double *step_s,
-                          Error *error) {
-    Target target = *request->target;
-    target.runtime.host_pace = pace * runtime_host_pace(&target.runtime);
-    const CostModel cost = {.profile = &request->cluster, .target = &target};
-    Arena arena = {0};
-    Analytic *analytic = analytic_new(&request->model, &cost, &arena);
+// Estimates of a request's plans on hosts of one pace: what these have in common is timed once.
+typedef struct HostPace {
+    Target target;
+    Arena arena;
+    Analytic *analytic;
+} HostPace;
+
+static void pace_begin(HostPace *pace, const TuneRequest *request, double factor) {
+    *pace = (HostPace){.target = *request->target};
+    pace->target.runtime.host_pace = factor * runtime_host_pace(&pace->target.runtime);
+    const CostModel cost = {.profile = &request->cluster, .target = &pace->target};
+    pace->analytic = analytic_new(&request->model, &cost, &pace->arena);
+}
+
+static void pace_end(HostPace *pace) {
+    analytic_free(pace->analytic);
+    arena_free(&pace->arena);
+}
+
+static Status step_at(const HostPace *pace, const TrainPlan *plan, double *step_s, Error *error) {
+    const EstimateLimits limits = {.time_only = true};
     Estimate estimate = {0};
-    const Status status = analytic_estimate(analytic, plan, &estimate, error);
+    TRY(analytic_estimate_within(pace->analytic, plan, &limits, &estimate, error));
     *step_s = estimate.step_s;
-    analytic_free(analytic);
-    arena_free(&arena);
-    return status;
+    return STATUS_OK;
 }
 
 // Of the step's relative change over the host's: no step grows by more than its host does.
-static Status host_share(const TuneRequest *request, const TrainPlan *plan, double *share, Error *error) {
+static Status host_share(const HostPace *usual, const HostPace *slower, const TrainPlan *plan, double *share,
+                         Error *error) {
     double usual_s = 0, slow_s = 0;
-    TRY(estimated_s(request, plan, 1, &usual_s, error));
-    TRY(estimated_s(request, plan, SLOWER, &slow_s, error));
+    TRY(step_at(usual, plan, &usual_s, error));
+    TRY(step_at(slower, plan, &slow_s, error));
     *share = usual_s > 0 ? fmin(1, fmax(0, (slow_s / usual_s - 1) / (SLOWER - 1))) : 0;
     return STATUS_OK;
 }
 
+static Status widen(const HostPace *usual, const HostPace *slower, Prediction *prediction, Error *error) {
+    double share = 0;
+    if (prediction->step_s > 0) {
+        TRY(host_share(usual, slower, &prediction->plan, &share, error));
+        interval_widen(prediction->step_s, HOST_SPREAD * share, &prediction->step_low_s, &prediction->step_high_s);
+    }
+    return STATUS_OK;
+}
+
 Status host_intervals(const TuneRequest *request, Prediction *predictions, int count, Error *error) {
+    HostPace usual, slower;
+    Status status = STATUS_OK;
     if (request->target->runtime.module_operations == 0 || request->cluster.calibration) {
         return STATUS_OK;
     }
-    for (int i = 0; i < count && i < FIRST; i++) {
-        Prediction *prediction = &predictions[i];
-        double share = 0;
-        if (prediction->step_s > 0) {
-            TRY(host_share(request, &prediction->plan, &share, error));
-            interval_widen(prediction->step_s, HOST_SPREAD * share, &prediction->step_low_s, &prediction->step_high_s);
-        }
+    pace_begin(&usual, request, 1);
+    pace_begin(&slower, request, SLOWER);
+    for (int i = 0; i < count && status == STATUS_OK; i++) {
+        status = widen(&usual, &slower, &predictions[i], error);
     }
-    return STATUS_OK;
+    pace_end(&usual);
+    pace_end(&slower);
+    return status;
 }

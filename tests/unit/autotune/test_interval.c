@@ -149,3 +149,18 @@ Test(interval, no_step_is_more_uncertain_than_its_host) {
     cr_expect(prediction.step_high_s <= all_by_its_host() * (1 + 1e-9), "%g", prediction.step_high_s);
     arena_free(&arena);
 }
+
+Test(interval, of_the_last_prediction_has_its_hosts_pace_as_the_first_has) {
+    enum { MANY = 40 };
+    Arena arena = {0};
+    const TuneRequest request = request_for(&arena, 8, "125m", "dgx-h100", "megatron");
+    Prediction predictions[MANY];
+    Error error = {0};
+    for (int i = 0; i < MANY; i++) {
+        predictions[i] = prediction_on_8(&request);
+    }
+    cr_assert_eq(host_intervals(&request, predictions, MANY, &error), STATUS_OK, "%s", error.message);
+    cr_expect_gt(predictions[0].step_high_s, 1.15);
+    cr_expect_eq(predictions[MANY - 1].step_high_s, predictions[0].step_high_s);
+    arena_free(&arena);
+}
