@@ -76,6 +76,15 @@ typedef struct TimedPlan {
     bool stops_host;  // at its messages
 } TimedPlan;
 
+// Times of a plan's stages, as they wait for each other.
+typedef struct TimedStages {
+    StageTimes fullest;
+    double head_s, dense_s, layer_s;
+    double head_host_s;  // by which the last stage waits longer for its host than the fullest one
+    double slower_s;     // a micro-step of a chunk beside messages
+    double issue_s;      // the host's for messages of a micro-step
+} TimedStages;
+
 static Status time_stage_of(Analytic *analytic, const TimedPlan *of, int stage, StageTimes *times, Error *error) {
     analytic->stage = stage;
     analytic->pipeline = of->pipeline;
@@ -188,10 +197,12 @@ static double device_share(const Analytic *analytic, const TrainPlan *plan, cons
 }
 
 // The last stage is the slowest where the head is more than the layers that it lacks.
-static void add_head(const StageSplit *split, double layer_s, double head_s, int micro_steps, Estimate *estimate) {
-    const double more_s = head_s - layer_s * (split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST]);
+static void add_head(const StageSplit *split, const TimedStages *times, int micro_steps, Estimate *estimate) {
+    const double more_s = times->head_s - times->layer_s * (split->layers[STAGE_FULLEST] - split->layers[STAGE_LAST]);
     if (more_s > 0 && !stage_last_is_fullest(split)) {
-        estimate->compute_s += more_s * micro_steps;
+        const double host_s = fmin(more_s, times->head_host_s);
+        estimate->compute_s += (more_s - host_s) * micro_steps;
+        estimate->overhead_s += host_s * micro_steps;
         estimate->step_s += more_s * micro_steps;
     }
 }
@@ -209,15 +220,22 @@ static Status time_dense_layer(Analytic *analytic, const TimedPlan *of, const St
     return STATUS_OK;
 }
 
-// Where the device waits for the host, the head hides as much of its own time: the last stage itself is timed.
+// Where the device waits for the host, the head hides as much of its own time: the last stage itself is timed. A host
+// that stops at messages may be late there alone: its forward follows one, where the first stage's device still has a
+// backward to do.
 static Status time_head_beside_host(Analytic *analytic, const TimedPlan *of, const StageSplit *split,
-                                    const StageTimes *fullest, double *head_s, Error *error) {
+                                    TimedStages *times, Error *error) {
+    const StageTimes *fullest = &times->fullest;
+    const bool may_wait = of->stops_host || waits_for_host(fullest);
     StageTimes last;
-    if (!waits_for_host(fullest) || stage_last_is_fullest(split) || split->layers[STAGE_LAST] == 0) {
+    if (!may_wait || stage_last_is_fullest(split) || split->layers[STAGE_LAST] == 0) {
         return STATUS_OK;
     }
     TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
-    *head_s = beyond_layers(split, fullest, &last);
+    times->head_host_s = fmax(0, last.host_s - fullest->host_s);
+    if (times->head_host_s > 0 || waits_for_host(fullest)) {
+        times->head_s = beyond_layers(split, fullest, &last);
+    }
     return STATUS_OK;
 }
 
@@ -238,19 +256,21 @@ static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan
                                 stage_rounds_s(analytic, plan, fullest, stage_least_span_s(split, shape, &parts)));
 }
 
-// *head_s stays 0 where it does not matter.
+// The head's time stays 0 where it does not matter.
 static Status time_stages(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                          const StageSplit *split, double *head_s, StageTimes *fullest, double *dense_s, Error *error) {
+                          const StageSplit *split, TimedStages *times, Error *error) {
     const TimedPlan of = {plan, stage_plan_alone(analytic, plan), stops_host(analytic, plan)};
-    *head_s = *dense_s = 0;
+    StageTimes *fullest = &times->fullest;
+    *times = (TimedStages){.head_s = 0};
     TRY(time_stage_of(analytic, &of, split->stage[STAGE_FULLEST], fullest, error));
     if (is_hopeless_headless(analytic, plan, shape, split, fullest)) {
-        *dense_s = layer_s(split, fullest, 0);
+        times->layer_s = times->dense_s = layer_s(split, fullest, 0);
         return STATUS_OK;
     }
-    TRY(find_head(analytic, plan, head_s, error));
-    TRY(time_head_beside_host(analytic, &of, split, fullest, head_s, error));
-    return time_dense_layer(analytic, &of, split, layer_s(split, fullest, *head_s), dense_s, error);
+    TRY(find_head(analytic, plan, &times->head_s, error));
+    TRY(time_head_beside_host(analytic, &of, split, times, error));
+    times->layer_s = layer_s(split, fullest, times->head_s);
+    return time_dense_layer(analytic, &of, split, times->layer_s, &times->dense_s, error);
 }
 
 // Chunks spread dense layers over the stages, of which the fullest one alone has fewest: how much less a micro-step of
@@ -312,14 +332,6 @@ static Status note_pace(Analytic *analytic, const TrainPlan *plan, const StageSp
     return stage_note_pace(analytic, plan, split, each_s * device_share(analytic, plan, &going_on), error);
 }
 
-// Times of a plan's stages, as they wait for each other.
-typedef struct TimedStages {
-    StageTimes fullest;
-    double head_s, dense_s, layer_s;
-    double slower_s;  // a micro-step of a chunk beside messages
-    double issue_s;   // the host's for messages of a micro-step
-} TimedStages;
-
 // Writes the times of the parts.
 static PipelineTimes time_parts(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                                 const StageSplit *split, TimedStages *times) {
@@ -355,7 +367,7 @@ static void add_up(const Analytic *analytic, const TrainPlan *plan, const Pipeli
     stage_repeat_rounds(analytic, plan, estimate);
     estimate->stage = split->stage[STAGE_FULLEST];
     take_off(estimate, spread_s(analytic, split, shape, times->layer_s, times->dense_s) * micro_steps);
-    add_head(split, times->layer_s, times->head_s, micro_steps, estimate);
+    add_head(split, times, micro_steps, estimate);
     *(plan->p2p_waits ? &estimate->exposed_s[AXIS_PP] : &estimate->compute_s) += slower_s;
     estimate->overhead_s += issue_s;
     estimate->exposed_s[AXIS_PP] += tied_s;
@@ -368,8 +380,7 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
                             const StageSplit *split, Estimate *estimate, Error *error) {
     const TrainPlan alone = stage_plan_alone(analytic, plan);
     TimedStages times;
-    TRY(time_stages(analytic, plan, shape, split, &times.head_s, &times.fullest, &times.dense_s, error));
-    times.layer_s = layer_s(split, &times.fullest, times.head_s);
+    TRY(time_stages(analytic, plan, shape, split, &times, error));
     const PipelineTimes parts = time_parts(analytic, plan, shape, split, &times);
     TRY(note_pace(analytic, plan, split, &times.fullest, times.head_s, error));
     const double tied_s = stage_tied_s(analytic, plan, shape);
