@@ -193,11 +193,12 @@ static Status add_behind_first(Analytic *analytic, const TrainPlan *plan, const 
 
 Status stage_add_ends(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
                       Estimate *estimate, Error *error) {
+    const Estimate fullest = *estimate;
     TRY(add_behind_first(analytic, plan, shape, split, estimate, error));
-    if (first_may_need_most(analytic, plan, shape, split, estimate)) {
+    if (first_may_need_most(analytic, plan, shape, split, &fullest)) {
         TRY(add_stage(analytic, plan, 0, estimate, error));
     }
-    if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, estimate)) {
+    if (split->layers[STAGE_LAST] == 0 || !last_may_need_most(analytic, plan, shape, split, &fullest)) {
         return STATUS_OK;
     }
     return add_stage(analytic, plan, split->stage[STAGE_LAST], estimate, error);
