@@ -84,3 +84,20 @@ Test(peer_exchange, has_all_links_of_a_switch_by_copy_engines) {
     bench.profile.node.p2p_latency_s = 1;
     cr_assert_eq(seconds(&bench, gather), shown_s);
 }
+
+Test(peer_exchange, is_nowhere_much_faster_on_little_faster_links) {
+    enum { RATES = 100 };
+    const double ring_bytes_per_s = 1e6;  // far slower than the product
+    double first_s = 0, before_s = 0;
+    for (int i = 0; i <= RATES; i++) {
+        Bench bench;
+        bench_begin(&bench, ring_bytes_per_s * (0.3 + 0.6 * i / RATES));
+        bench.profile.node.ring = (LinkCurve){ring_bytes_per_s, 0, 0};
+        bench.profile.node.p2p_latency_s = 0.1;
+        const double shown_s = seconds(&bench, first(&bench.program, TASK_ALL_GATHER, bench.program.tasks));
+        first_s = i == 0 ? shown_s : first_s;
+        cr_expect(i == 0 || (shown_s <= before_s && before_s - shown_s < 0.03 * first_s), "%d: %g s after %g", i,
+                  shown_s, before_s);
+        before_s = shown_s;
+    }
+}
