@@ -196,6 +196,7 @@ static const TargetField fields[] = {
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace
+    WORDS(runtime.host_pace),          // and a target of a cluster that one
     WORDS(expert_flavour),             // of models with experts only
     WORDS(own_dispatch),               // the same
     WORDS(experts_apart),

@@ -171,6 +171,20 @@ static uint64_t hash_of(const Target *target) {
     return hash_end(&hash);
 }
 
+static uint64_t hash_of_all(const Target *target) {
+    Hash hash = hash_begin();
+    target_hash_all(target, &hash);
+    return hash_end(&hash);
+}
+
+Test(target, memos_tell_hosts_apart_and_stores_ask_the_cluster) {
+    Target slow = *find("megatron");
+    const uint64_t before = hash_of(&slow), all_before = hash_of_all(&slow);
+    slow.runtime.host_pace = 1.5;
+    cr_expect_neq(hash_of_all(&slow), all_before);
+    cr_expect_eq(hash_of(&slow), before);
+}
+
 Test(target, the_hash_tells_rows_and_changed_costs_apart) {
     Target row = *find("accelerate");
     const uint64_t before = hash_of(&row);
