@@ -83,6 +83,8 @@ bool task_is_captured(const Target *target, const TrainPlan *plan, const Task *t
 double task_host_s(const Target *target, const TrainPlan *plan, const Task *task);
 // Are layers Transformer Engine's? Those of today's Megatron-core are.
 bool task_has_engine_layers(const Target *target, const TrainPlan *plan);
+// An operation that the host issues, where it was counted (sim/SOURCES.md H7).
+#define OPERATION_US 13.0
 // Python of the host that modules and hooks were timed on to that of sim/SOURCES.md H7 (module_host.c's head).
 #define TIMED_PYTHON ((115.0 - 20.3) / 67.5)
 

@@ -9,7 +9,7 @@
 
 #include "sim/cost/compute.h"
 
-static const double operations_per_us = TIMED_PYTHON / 13;
+static const double operations_per_us = TIMED_PYTHON / OPERATION_US;
 
 // A layer's modules and its share of embeddings, head and the model itself; and as many parameters.
 static const double modules_measured = 8.5, parameters_measured = 12.5;

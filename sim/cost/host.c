@@ -74,13 +74,13 @@ static const HostKind host_kinds[TASK_KIND_COUNT] = {
     [TASK_ADAMW] = {1, 12},                   // eager: foreach chain over chunked lists
     [TASK_UPDATE] = {1, 12},
     // eager: checks, buffer, launch, work object, wait, record
-    [TASK_ALL_GATHER] = {1, 6, 1, 131.0 / 13},
-    [TASK_REDUCE_SCATTER] = {1, 6, 1, 122.0 / 13},
-    [TASK_ALL_REDUCE] = {1, 6, UNFILLED, 89.0 / 13},
+    [TASK_ALL_GATHER] = {1, 6, 1, 131.0 / OPERATION_US},
+    [TASK_REDUCE_SCATTER] = {1, 6, 1, 122.0 / OPERATION_US},
+    [TASK_ALL_REDUCE] = {1, 6, UNFILLED, 89.0 / OPERATION_US},
     [TASK_ALL_TO_ALL] = {1, 6, 1},
     [TASK_COLUMN_SUM] = {1, 1, UNFILLED, .vectors = 1},
-    [TASK_SEND] = {1, 1, UNFILLED, 89.0 / 13},
-    [TASK_RECEIVE] = {1, 1, 0, 89.0 / 13},
+    [TASK_SEND] = {1, 1, UNFILLED, 89.0 / OPERATION_US},
+    [TASK_RECEIVE] = {1, 1, 0, 89.0 / OPERATION_US},
     [TASK_ACCUMULATE] = {1, 1, UNFILLED},
     [TASK_ZERO] = {1, 1, UNFILLED},
 };
@@ -255,8 +255,8 @@ static int64_t parameter_operations(const Target *target, const Task *task) {
 // of a Linear, 84 us both ways on an EPYC (tests/accuracy/megatron_ci/RESULTS.md, "What a layer's Python is"), and the
 // call; and of its activation, times its rows' weights, whose backward is four, one for each product.
 // Megatron-core's own Linear takes 74 us forward where that takes 115 (Transformer Engine PR 1191).
-static const double module_call_operations = (84.0 / 3 + 20.2666) / 13,
-                    torch_call_operations = (84.0 / 3 * 74 / 115 + 20.2666) / 13;
+static const double module_call_operations = (84.0 / 3 + 20.2666) / OPERATION_US,
+                    torch_call_operations = (84.0 / 3 * 74 / 115 + 20.2666) / OPERATION_US;
 enum { ACTIVATED_PER_PRODUCT = 1 };
 
 static bool is_one_by_one(const Target *target, const Task *task) {
@@ -279,7 +279,7 @@ static double issue_factor(const Target *target, const TrainPlan *plan, const Ta
 
 // Where an operation launches more than one kernel, each further one is a launch: 4.165 us at the least of 2.7 million
 // from PyTorch (nvprof in ryujaehun/pytorch-gpu-benchmark issue 6), where an operation takes 13 (sim/SOURCES.md H7).
-static const double further_launch_operations = 4.165 / 13;
+static const double further_launch_operations = 4.165 / OPERATION_US;
 
 static double counted_operations(const Target *target, const TrainPlan *plan, const Task *task, int launches) {
     const int further = target->runtime.routes_apart ? expert_launches_in_operations(target, plan, task) : 0;
@@ -362,16 +362,16 @@ static bool is_of_module(const Target *target, const TrainPlan *plan, const Task
 // (distributed/distributed_data_parallel.py, _make_backward_post_hook): 12 us, measured with its modules
 // (module_host.c), where an operation takes 13. Those of experts are counted in parameter_operations.
 static double hand_over_operations(const Task *task) {
-    static const double each = 12.0 / 13;
+    static const double each = 12.0 / OPERATION_US;
     const bool of_weight = task->kind == TASK_GEMM && task->phase == PHASE_BACKWARD && task->trans_a;
     return each * (of_weight ? 1 : host_kinds[task->kind].vectors);
 }
 
 // Beside another micro-step a layer is run in nodes, forward and back each four, whose autograd is called apart
 // (Megatron-core 0.16, pipeline_parallel/utils.py and models/common/model_chunk_schedule_plan.py): a layer of experts
-// took 505 us more both ways than whole where its modules were measured (module_host.c, at its scale of 1.40). By two
+// took 505 us more both ways than whole where its modules were measured (module_host.c). By two
 // nodes for each of the four exchanges between them.
-static const double two_nodes_operations = 505.0 * 1.40 / 4 / 13;
+static const double two_nodes_operations = 505.0 * TIMED_PYTHON / 4 / OPERATION_US;
 
 static double node_operations(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool travels = task->kind == TASK_ALL_TO_ALL && (task->once || (task->rows > 0 && !task->awaited));

@@ -13,8 +13,6 @@
 
 #include "sim/cost/compute.h"
 
-static const double operation_us = 13;
-
 // Transformer Engine's PR 3523: 440.9 us in mxfp8, 311.3 in bf16.
 static const double fp8_factor = 440.9 / 311.3;
 
@@ -76,7 +74,7 @@ double module_grouped_operations(const Target *target, const Task *task) {
     const bool forward = task->phase != PHASE_BACKWARD;
     const double once_us = (double)(forward ? of_group.forward_us : of_group.backward_us);
     return (once_us + (double)(forward ? of_grouped.forward_us : of_grouped.backward_us) * (double)task->groups) /
-           operation_us;
+           OPERATION_US;
 }
 
 // forward_step, DDP, GPTModel and TransformerBlock around a chunk's layers, and backward_step.
@@ -108,7 +106,7 @@ static double on_the_way_us(const Target *target, const TrainPlan *plan, const T
     }
     const bool counts = task->kind == TASK_ALL_TO_ALL && task->awaited;
     return counts && target_dispatch(target, plan) == DISPATCH_ALLTOALL
-               ? count_us - COUNTED_OF_PREPROCESS * operation_us
+               ? count_us - COUNTED_OF_PREPROCESS * OPERATION_US
                : 0;
 }
 
@@ -159,7 +157,7 @@ double module_host_operations(const Target *target, const TrainPlan *plan, const
         return 0;
     }
     if (is_later_block(task)) {
-        return (task->phase != PHASE_BACKWARD ? ring_block_us : ring_block_backward_us) / operation_us;
+        return (task->phase != PHASE_BACKWARD ? ring_block_us : ring_block_backward_us) / OPERATION_US;
     }
     const bool activates = task->kind == TASK_SWIGLU || task->kind == TASK_ACTIVATION;
     const ModuleHost *apart = activates && !target->runtime.experts_one_by_one ? of_experts : of_edges;
@@ -167,7 +165,7 @@ double module_host_operations(const Target *target, const TrainPlan *plan, const
     const ModuleHost *row = &rows[task->kind];
     const bool forward = task->phase != PHASE_BACKWARD;
     if (forward && task->kind == TASK_ROPE && target->runtime.router_rope_apart) {
-        return apart_rope_us / operation_us;
+        return apart_rope_us / OPERATION_US;
     }
     if (is_plain_gelu(target, task)) {
         return 1;
@@ -177,5 +175,5 @@ double module_host_operations(const Target *target, const TrainPlan *plan, const
     const double called_us =
         us > 0 ? us * fp8 + ring_us(plan, task) + parts_us_of(target, plan, task) - spared_us(plan, task)
                : on_the_way_us(target, plan, task);
-    return (called_us + chunk_us(task)) / operation_us;
+    return (called_us + chunk_us(task)) / OPERATION_US;
 }
