@@ -228,5 +228,6 @@ Status predict_serial(const StepProgram *programs, int count, const CostModel *c
     const SerialStage *stage = busiest_of(&replay);
     *busiest = stage->program;
     report(&replay, stage, cost_step_fixed_s(cost, &programs->model, &programs->plan), result);
+    engine_wait_for_data(cost, &programs->plan, result);
     return STATUS_OK;
 }

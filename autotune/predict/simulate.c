@@ -14,12 +14,7 @@ EngineOptions simulate_options(const TuneRequest *request, Arena *arena) {
 Status simulate_stages(const TuneRequest *request, const StepPrograms *programs, const CostModel *cost,
                        const EngineOptions *options, Arena *arena, const StepProgram **busiest, EngineResult *result,
                        Error *error) {
-    TRY(request->serial_lanes
-            ? predict_serial(programs->of, programs->count, cost, options->keep_spans, arena, busiest, result, error)
-            : engine_run_stages(programs, cost, options, arena, busiest, result, error));
-    const double wait_s = cost_data_wait_s(cost, &programs->of->plan, result->step_s);
-    result->step_s += wait_s;
-    result->overhead_s += wait_s;
-    result->timeline.step_s += wait_s;
-    return STATUS_OK;
+    return request->serial_lanes
+               ? predict_serial(programs->of, programs->count, cost, options->keep_spans, arena, busiest, result, error)
+               : engine_run_stages(programs, cost, options, arena, busiest, result, error);
 }

@@ -125,6 +125,13 @@ static void report(Simulation *simulation, double step_fixed_s, Arena *arena, En
     }
 }
 
+void engine_wait_for_data(const CostModel *cost, const TrainPlan *plan, EngineResult *result) {
+    const double wait_s = cost_data_wait_s(cost, plan, result->step_s);
+    result->step_s += wait_s;
+    result->overhead_s += wait_s;
+    result->timeline.step_s += wait_s;
+}
+
 Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options,
                         Arena *arena, EngineResult *result, Error *error) {
     Arena scratch = {0};
@@ -151,7 +158,9 @@ Status engine_run(const StepProgram *program, const CostModel *cost, const Engin
                                .step_fixed_s = cost_step_fixed_s(cost, &program->model, &program->plan)};
     const Status status = engine_run_costs(program, &costs, options, arena, result, error);
     arena_free(&scratch);
-    return status;
+    TRY(status);
+    engine_wait_for_data(cost, &program->plan, result);
+    return STATUS_OK;
 }
 
 // The stage whose compute lane has most to do.
@@ -258,5 +267,7 @@ Status engine_run_stages(const StepPrograms *programs, const CostModel *cost, co
     }
     const Status status = engine_run_stages_costs(programs, costs, options, arena, program, result, error);
     arena_free(&scratch);
-    return status;
+    TRY(status);
+    engine_wait_for_data(cost, &programs->of[0].plan, result);
+    return STATUS_OK;
 }

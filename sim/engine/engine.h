@@ -38,6 +38,9 @@ typedef struct EngineResult {
     Timeline *stages;  // for one rank of each stage, if there are several and spans are kept; else NULL
 } EngineResult;
 
+// A step takes no less than its data do; engine_run and engine_run_stages have it.
+void engine_wait_for_data(const CostModel *cost, const TrainPlan *plan, EngineResult *result);
+
 // The engine's inputs from sim/cost; given by hand in tests and what-if questions.
 typedef struct EngineCosts {
     const TaskCost *tasks;  // program->task_count rows
