@@ -15,7 +15,7 @@
 enum {
     TUNE_ANY = PLAN_ANY,                    // of what was asked for a field: the search or the target decides
     TUNE_DEFAULT_TOKENS = 4 * 1024 * 1024,  // tokens per step when no global batch is given
-    PREDICTION_MAX_WARNINGS = 9,
+    PREDICTION_MAX_WARNINGS = 10,
     TUNE_DEFAULT_SEQ = 4096  // or the model's maximum, whichever is less
 };
 
@@ -108,6 +108,7 @@ typedef struct Prediction {
     uint64_t content_hash;  // of everything that the numbers depend on
     bool cached;            // the numbers came from the store
     bool pareto;            // among the entries none is as fast with less memory, or faster with as little
+    const char *data_wait;  // of the warnings, that steps wait for data; NULL = they do not
     const char *warnings[PREDICTION_MAX_WARNINGS];
     int warning_count;
 } Prediction;

@@ -109,7 +109,11 @@ static void print_heads(const Explanation *explanation, FILE *out) {
     } else if (most.name) {
         fprintf(out, ", most of all by less %s", most.name);
     }
-    fprintf(out, ".\n\n");
+    fprintf(out, ".\n");
+    if (explanation->best->data_wait) {
+        fprintf(out, "Of the best, %s.\n", explanation->best->data_wait);
+    }
+    fprintf(out, "\n");
 }
 
 static void print_question(const Explanation *explanation, const WhatIf *question, FILE *out) {

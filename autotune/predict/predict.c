@@ -147,12 +147,26 @@ static void warn_of_stalls(const TuneRequest *request, Arena *arena, Prediction 
     }
 }
 
+// A step takes the longer of its own time and its data's.
+static void warn_of_data(const TuneRequest *request, Arena *arena, Prediction *prediction) {
+    const TrainPlan *plan = &prediction->plan;
+    const double data_s = cost_data_s(&request->cluster.node, plan);
+    if (data_s > 0 && prediction->step_s > 0 && prediction->step_s <= data_s * (1 + 1e-9)) {
+        prediction->data_wait = arena_format(arena,
+                                             "steps wait for their data: at node.sequence_read_s %g all ranks have "
+                                             "theirs after %.3g s",
+                                             request->cluster.node.sequence_read_s, data_s);
+        warn(prediction, prediction->data_wait);
+    }
+}
+
 static void derive(const Predictor *predictor, Arena *arena, Prediction *prediction) {
     const TuneRequest *request = predictor->request;
     const TrainPlan *plan = &prediction->plan;
     prediction->fits = memory_needed_bytes(plan, &prediction->memory) <= request->memory_limit_bytes;
     add_warnings(request, arena, prediction);
     warn_of_stalls(request, arena, prediction);
+    warn_of_data(request, arena, prediction);
     if (prediction->step_s <= 0) {
         return;
     }

@@ -109,9 +109,10 @@ typedef struct Node {
     double host_memory_bytes;        // of one host
     double host_pace;        // time that one thread takes, over that on a DGX H100's Xeon 8480C; 0 = unknown, as one
     double sequence_read_s;  // after which a rank has the next sequence of its data, read ahead; 0 = before it asks
-    double link_latency_s;   // alpha
-    double step_latency_s;   // l per ring step
-    double ring_copy;        // kappa
+    double sequence_read_spread;  // sd of that over it, each sequence for itself: the slowest reader is waited for
+    double link_latency_s;        // alpha
+    double step_latency_s;        // l per ring step
+    double ring_copy;             // kappa
     LinkCurve ring;
     double reduction_bytes_per_s;  // of summing what arrived, where that does not overlap the transfer (CPUs); 0 = free
     int nvls_min_ranks;            // 0 = no in-switch reduction

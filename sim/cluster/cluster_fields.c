@@ -135,6 +135,7 @@ static const ClusterField system_fields[] = {
     OPTIONAL(fabric.exchange_efficiency, "1", 1.0),
     OPTIONAL(fabric.exchange_peer_s, "s", latency_high_s),
     WHAT_IF(node.sequence_read_s, "s", 1000.0),
+    WHAT_IF(node.sequence_read_spread, "1", 10.0),
     WHAT_IF(accelerator.cache_bytes, "bytes", 1e15),
     WHAT_IF(accelerator.beyond_cache_bytes_per_s, "bytes/s", byte_rate_high),
     WHAT_IF(accelerator.grouped_ramp_rows, "1", 1e6),

@@ -59,7 +59,8 @@ typedef struct CostModel {
 // What a step takes beyond its tasks (step_edges.c).
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan);
 
-// By which a rank's data come later than a step of so many seconds asks for them.
+// After which the last rank has a step's data; by which that is later than a step of so many seconds asks for them.
+double cost_data_s(const Node *node, const TrainPlan *plan);
 double cost_data_wait_s(const CostModel *model, const TrainPlan *plan, double step_s);
 
 // A chunk's pass, with its messages to and from the chunk before it and the one after it, where that was timed, else 0.

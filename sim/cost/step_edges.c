@@ -123,14 +123,16 @@ double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const Tr
     return seconds + bucket_stops_s(model, spec, plan) + hashes_s(model, spec, plan);
 }
 
-// How far what one sequence takes is from the mean: 16.3 % of 32 (median of 16 golden files of Megatron-LM's tests on
-// one data-parallel rank, tests/accuracy/megatron_ci/RESULTS.md), as of arrivals without a memory.
-static const double read_spread = 0.92;
-
 // Of all that read the slowest is waited for.
-double cost_data_wait_s(const CostModel *model, const TrainPlan *plan, double step_s) {
+double cost_data_s(const Node *node, const TrainPlan *plan) {
     const double sequences = (double)plan->micro_batch * plan->grad_accum;
     const int readers = plan->mesh.size[AXIS_DP_REPLICATE] * plan->mesh.size[AXIS_DP_SHARD];
-    const double late = 1 + read_spread * slowest_chip_sigmas(readers) / sqrt(sequences);
-    return fmax(0, model->profile->node.sequence_read_s * sequences * late - step_s);
+    const double late = node->sequence_read_spread > 0
+                            ? node->sequence_read_spread * slowest_chip_sigmas(readers) / sqrt(sequences)
+                            : 0;
+    return node->sequence_read_s * sequences * (1 + late);
+}
+
+double cost_data_wait_s(const CostModel *model, const TrainPlan *plan, double step_s) {
+    return fmax(0, cost_data_s(&model->profile->node, plan) - step_s);
 }

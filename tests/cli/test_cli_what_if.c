@@ -27,6 +27,15 @@ Test(cli_what_if, a_slow_rank_slows_the_step_and_is_among_the_assumptions) {
     program_run_free(&run);
 }
 
+// However many ranks read, and in words.
+Test(cli_what_if, a_drive_that_is_late_is_what_a_step_waits_for) {
+    cr_expect_float_eq(STEP_ON("dp_shard=64", "--grad-accum", "1", "--set", "node.sequence_read_s=9"), 9, 1e-9);
+    ProgramRun run = CLI("predict", "--mesh", "dp_shard=64", "--model", "7b", "--grad-accum", "1", "--set",
+                         "node.sequence_read_s=9");
+    cr_assert_not_null(strstr(run.out, "steps wait for their data"), "%s", run.out);
+    program_run_free(&run);
+}
+
 // One ring over all ranks goes as fast as its slowest link. With tp there is no such law: of two rings at once the one
 // without the slow link is done sooner, and until then disturbs products more (7b, dp_shard=8, tp=2: 0.003 %).
 Test(cli_what_if, a_slow_node_is_slower_than_one_of_its_links) {

@@ -428,8 +428,10 @@ Test(run_labels, tests_of_one_node_of_four_read_from_the_drive_of_the_day) {
     static const struct {
         const char *locator, *drive;
     } cases[] = {
-        {"gpt/gpt3_mcore_te_tp1_pp4_vp1_1node/golden.json", "node.sequence_read_s=0.056"},
-        {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_muon_1node/golden.json", "node.sequence_read_s=0.107"},
+        {"gpt/gpt3_mcore_te_tp1_pp4_vp1_1node/golden.json",
+         "node.sequence_read_s=0.056;node.sequence_read_spread=0.92"},
+        {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_muon_1node/golden.json",
+         "node.sequence_read_s=0.107;node.sequence_read_spread=0.92"},
         {"gpt/gpt3_mcore_te_tp1_pp4_vp1/golden.json", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

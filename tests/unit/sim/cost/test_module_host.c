@@ -245,9 +245,17 @@ Test(cost, data_that_come_later_than_a_step_asks_are_waited_for) {
     cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &fast}, &plan, 0.6), 0);
 }
 
+// What a user says of one rank's drive is so of each.
+Test(cost, without_a_spread_many_that_read_wait_as_one_does) {
+    const ClusterProfile slow = {.node.sequence_read_s = 2};
+    const TrainPlan plan = {
+        .micro_batch = 1, .grad_accum = 1, .mesh.size = {[AXIS_DP_REPLICATE] = 8, [AXIS_DP_SHARD] = 64}};
+    cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &slow}, &plan, 0.5), 1.5);
+}
+
 // Three golden files of four ranks, of 8 sequences each, have 73, 77 and 79 ms a sequence where one rank takes 56.
 Test(cost, the_slowest_of_ranks_that_read_is_waited_for) {
-    const ClusterProfile slow = {.node.sequence_read_s = 0.056};
+    const ClusterProfile slow = {.node = {.sequence_read_s = 0.056, .sequence_read_spread = 0.92}};
     const TrainPlan plan = {
         .micro_batch = 4, .grad_accum = 2, .mesh.size = {[AXIS_DP_REPLICATE] = 1, [AXIS_DP_SHARD] = 4}};
     cr_expect_float_eq(cost_data_wait_s(&(CostModel){.profile = &slow}, &plan, 0) / 8, 0.077, 0.003);
