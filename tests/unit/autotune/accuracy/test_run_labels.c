@@ -433,6 +433,7 @@ Test(run_labels, tests_of_one_node_of_four_read_from_the_drive_of_the_day) {
         {"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_muon_1node/golden.json",
          "node.sequence_read_s=0.107;node.sequence_read_spread=0.92"},
         {"gpt/gpt3_mcore_te_tp1_pp4_vp1/golden.json", ""},
+        {"moe/deepseek_proxy_fsdp_ep2_fsdp2_1node/golden.json", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const RunRow row = {.source_locator = arena_format(&arena, MEGATRON_TESTS "%s", cases[i].locator)};
