@@ -288,9 +288,10 @@ Test(fresh_runs, jupiter_stays_near_its_second_score_and_rows_added_since) {
 }
 
 // 88 of 120 rows of 15 more sources: 8.2 and 26.4 % when first predicted, where one MFU errs by 31.9 and 49.2. 93 with
-// labels mended: 8.2 and 16.9, one MFU 32.4 and 50.0; with GH200's rates of that evening 4.9 and 16.9.
+// labels mended: 8.2 and 16.9, one MFU 32.4 and 50.0; with GH200's rates of that evening 4.9 and 16.9. Memory 2.9 with
+// the optimizers that scripts name.
 Test(fresh_runs, fifteen_sources_of_2026_stay_near_their_third_score) {
-    check_fresh("fresh12", (Stated){120, 93, 93, .median = 0.055, .p90 = 0.175, .memory_median = 0.05, .failures = 25,
+    check_fresh("fresh12", (Stated){120, 94, 94, .median = 0.055, .p90 = 0.175, .memory_median = 0.035, .failures = 25,
                                     .called_infeasible = 22, .groups = 8, .median_regret = 1.005});
 }
 
