@@ -3,6 +3,8 @@
 
 #include "reports/import_report.h"
 
+#include <string.h>
+
 #include "reports/colour.h"
 #include "reports/csv_lines.h"
 #include "reports/explain_terms.h"
@@ -230,6 +232,17 @@ static void print_unusual(const TrainPlan *plan, const Target *target, FILE *out
     }
 }
 
+// The target, where a file of this kind is for another one unless told.
+static void print_target(const Target *target, const ExportFormat *format, FILE *out) {
+    const Target *usual = NULL;
+    Error none = {0};
+    const bool own = format->target && target_find(format->target, &usual, &none) == STATUS_OK &&
+                     strcmp(usual->name, target->name) == 0 && strcmp(usual->version, target->version) == 0;
+    if (!own) {
+        fprintf(out, " --target %s@%s", target->name, target->version);
+    }
+}
+
 static void print_next(const ImportReport *report, FILE *out) {
     const TuneRequest *request = report->request;
     const AdviceReport *advice = report->advice;
@@ -241,9 +254,11 @@ static void print_next(const ImportReport *report, FILE *out) {
     const ExportFormat *format = export_like(report->import->writes, request->target);
     if (advice->best && format) {
         const TrainPlan *plan = &advice->best->plan;
-        fprintf(out, "\nThe best as a file: ndtune export --as %s %s %s --seq %d --micro-batch %d --grad-accum %d",
-                format->name, format_mesh_options(&plan->mesh, FORMAT_BUFFER), report->asked_words, plan->seq,
-                plan->micro_batch, plan->grad_accum);
+        fprintf(out, "\nThe best as a file: ndtune export --as %s", format->name);
+        print_target(request->target, format, out);
+        fprintf(out, " %s %s --seq %d --micro-batch %d --grad-accum %d",
+                format_mesh_options(&plan->mesh, FORMAT_BUFFER), report->asked_words, plan->seq, plan->micro_batch,
+                plan->grad_accum);
         print_unusual(plan, request->target, out);
         fputc('\n', out);
     }

@@ -140,12 +140,17 @@ Test(cli_import, errors_point_at_the_file) {
     program_run_free(&other);
 }
 
-// A stage of sharding that is not the target's own, a batch, kernels and a changed cluster: the line that is offered
-// has them all.
-Test(cli_import, the_line_that_writes_the_best_writes_that_plan) {
-#define ASKED FROM("deepspeed_zero3.json"), "--attention", "eager", "--set", "fabric.node_gbps=800"
-    ProgramRun run = CLI(ASKED);
-    json_t *root = CLI_JSON(0, ASKED, "--format", "json");
+// Runs the line that is offered, with these words before the format.
+static void check_line(const char *const *asked) {
+    const char *as_json[CLI_MAX_WORDS] = {0};
+    int words_asked = 0;
+    for (; asked[words_asked]; words_asked++) {
+        as_json[words_asked] = asked[words_asked];
+    }
+    as_json[words_asked] = "--format";
+    as_json[words_asked + 1] = "json";
+    ProgramRun run = cli_words(asked);
+    json_t *root = cli_json_words(0, as_json);
     const json_t *best = json_object_get(root, "best");
     const char *line = strstr(run.out, "The best as a file: ndtune ");
     cr_assert(line, "%s", run.out);
@@ -153,8 +158,8 @@ Test(cli_import, the_line_that_writes_the_best_writes_that_plan) {
     Arena arena = {0};
     line += strlen("The best as a file: ");
     char **words = quote_split(arena_format(&arena, "%.*s", (int)strcspn(line, "\n"), line), &count, &arena);
-    const char *argv[64] = {0};
-    cr_assert_lt(count, 60);
+    const char *argv[CLI_MAX_WORDS] = {0};
+    cr_assert_lt(count, CLI_MAX_WORDS - 4);
     for (int i = 1; i < count; i++) {
         argv[i - 1] = words[i];
     }
@@ -169,6 +174,20 @@ Test(cli_import, the_line_that_writes_the_best_writes_that_plan) {
     json_decref(root);
     arena_free(&arena);
     program_run_free(&run);
+}
+
+// A stage of sharding that is not the target's own, a batch, kernels and a changed cluster: the line that is offered
+// has them all.
+Test(cli_import, the_line_that_writes_the_best_writes_that_plan) {
+    check_line((const char *const[]){FROM("deepspeed_zero3.json"), "--attention", "eager", "--set",
+                                     "fabric.node_gbps=800", NULL});
+}
+
+// The flags of Megatron-LM are read as a newer version than a file of them is written for.
+Test(cli_import, the_line_that_writes_the_best_names_a_version_that_is_not_the_files_usual_one) {
+    check_line((const char *const[]){"explain", "--from",
+                                     NDTUNE_SOURCE_DIR "/tests/golden/export/megatron_bf16_states.sh", "--model",
+                                     "tiny", "--seq", "1024", NULL});
 }
 
 // DeepSpeed's file cannot hold gathered layers, so the search has to look at stage 3 without them.
@@ -290,6 +309,10 @@ Test(cli_import, an_optimizer_that_a_target_does_not_have_is_refused_with_those_
     cr_expect(strstr(none.err, "torchtitan@0.2 has no optimizer=muon: use optimizer adamw or adamw-foreach"), "%s",
               none.err);
     program_run_free(&none);
+    ProgramRun newer =
+        CLI("predict", "--mesh", "dp_shard=8", "--model", "tiny", "--target", "megatron", "--optimizer", "adamw-fp8");
+    cr_expect(strstr(newer.err, "use optimizer adamw or muon, or target megatron@0.19"), "%s", newer.err);
+    program_run_free(&newer);
     ProgramRun sharded =
         CLI("predict", "--mesh", "dp_shard=8", "--model", "tiny", "--target", "trainer", "--optimizer", "adamw-8bit");
     cr_expect(strstr(sharded.err, "do not take the sharded parameters (DTensors) of trainer"), "%s", sharded.err);
