@@ -1,5 +1,7 @@
 // Legality of an optimizer for a target: its row says which it has, and which of them do not take sharded parameters.
 
+#include <string.h>
+
 #include "sim/frameworks/plan_rules.h"
 
 // "adamw, adamw-fused or lion": what it has where the plan shards as it does.
@@ -11,6 +13,18 @@ static const char *those_it_has(const Target *target, const TrainPlan *plan, Are
         words = left >> i & 1 ? arena_format(arena, "%s%s%s", words, last ? " or " : ", ", optimizer_names[i]) : words;
     }
     return words;
+}
+
+// ", or target NAME@VERSION": another version that has it; "".
+static const char *version_with(const Target *target, unsigned bit, Arena *arena) {
+    int count = 0;
+    const Target *table = target_table(&count);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(table[i].name, target->name) == 0 && table[i].optimizers & bit) {
+            return arena_format(arena, ", or target %s@%s", table[i].name, table[i].version);
+        }
+    }
+    return "";
 }
 
 // Targets that have it reject pipelines and ranks of experts, step with every micro-step, and run its hooks before
@@ -70,8 +84,9 @@ const char *optimizer_rule(const Target *target, const TrainPlan *plan, Arena *a
     if (asked == OPTIMIZER_TARGET) {
         return NULL;
     }
-    REFUSE_IF(arena, !(target->optimizers & bit), "%s@%s has no optimizer=%s: use optimizer %s", target->name,
-              target->version, optimizer_names[asked], those_it_has(target, plan, arena));
+    REFUSE_IF(arena, !(target->optimizers & bit), "%s@%s has no optimizer=%s: use optimizer %s%s", target->name,
+              target->version, optimizer_names[asked], those_it_has(target, plan, arena),
+              version_with(target, bit, arena));
     REFUSE_IF(arena, plan->zero == 3 && (target->unsharded_optimizers & bit),
               "optimizer=%s is of bitsandbytes, whose kernels do not take the sharded parameters (DTensors) of %s: use "
               "optimizer %s",

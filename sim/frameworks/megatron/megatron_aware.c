@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/frameworks/megatron/megatron_files.h"
+#include "sim/frameworks/megatron/megatron_read.h"
 
 static const MegatronStates rows[] = {{OPTIMIZER_ADAMW_BF16, "bf16", "bf16"},
                                       {OPTIMIZER_ADAMW_REMAINDERS, "fp32", "fp32"},
@@ -26,15 +27,33 @@ const MegatronStates *megatron_states(Optimizer optimizer) {
     return NULL;
 }
 
-// torch.bfloat16, torch.float32 and torch.uint8 in a configuration.
+const char *megatron_state_type(const char *flag) {
+    static const char *const types[][2] = {
+        {"bf16", "bfloat16"}, {"fp32", "float32"}, {"fp8", "uint8"}, {"fp16", "float16"}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(types[i][0], flag) == 0) {
+            return types[i][1];
+        }
+    }
+    return flag;
+}
+
+// Also torch.bfloat16 and the like, of a configuration.
 static bool is_format(const char *said, const char *flag) {
-    static const char *const attributes[][2] = {{"bf16", "bfloat16"}, {"fp32", "float32"}, {"fp8", "uint8"}};
-    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
-        if (strcmp(attributes[i][0], flag) == 0 && strstr(said, attributes[i][1])) {
+    const char *dot = strrchr(said, '.');
+    const char *word = dot ? dot + 1 : said;
+    return strcmp(word, flag) == 0 || strcmp(word, megatron_state_type(flag)) == 0;
+}
+
+// The choices of both flags (megatron/training/arguments.py).
+static bool is_state_type(const char *said) {
+    static const char *const flags[] = {"fp32", "bf16", "fp16", "fp8"};
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (is_format(said, flags[i])) {
             return true;
         }
     }
-    return strstr(said, flag);
+    return false;
 }
 
 const MegatronStates *megatron_states_of(const char *average, const char *square) {
@@ -44,4 +63,21 @@ const MegatronStates *megatron_states_of(const char *average, const char *square
         }
     }
     return NULL;
+}
+
+bool megatron_are_state_types(Import *import, const char *average, const char *square) {
+    const struct {
+        int key;
+        const char *said;
+    } states[] = {{M_AVERAGE_TYPE, average}, {M_SQUARE_TYPE, square}};
+    bool known = true;
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+        const bool is = is_state_type(states[i].said);
+        FIND_IF(!is, import, FINDING_REFUSED, megatron_key(import, states[i].key), "%s is no format of a state: use %s",
+                states[i].said,
+                megatron_is_bridge(import) ? "torch.float32, torch.bfloat16, torch.float16 or torch.uint8"
+                                           : "fp32, bf16, fp16 or fp8");
+        known &= is;
+    }
+    return known;
 }

@@ -21,6 +21,9 @@ static const char *bridge_refuse(const ConfigJob *job) {
     REFUSE_IF(job->arena, plan_offloads_states(job->plan),
               "a file of megatron-bridge does not say offload=%s yet: use --offload none",
               offload_names[job->plan->offload]);
+    REFUSE_IF(job->arena, job->plan->optimizer != OPTIMIZER_TARGET && !megatron_states(job->plan->optimizer),
+              "a file of megatron-bridge does not say optimizer=%s yet: use --optimizer adamw",
+              optimizer_names[job->plan->optimizer]);
     return megatron_refuse_kernel(job);
 }
 
@@ -251,6 +254,18 @@ static void write_fp8_parameters(const TrainPlan *plan, FILE *out) {
     }
 }
 
+// As perf_recipes/deepseek/common.py sets them: attributes of Megatron-core's OptimizerConfig, which is its own.
+static void write_states(const TrainPlan *plan, FILE *out) {
+    const MegatronStates *states = megatron_states(plan->optimizer);
+    if (states) {
+        fprintf(out,
+                "    cfg.optimizer.use_precision_aware_optimizer = True\n"
+                "    cfg.optimizer.exp_avg_dtype = torch.%s\n"
+                "    cfg.optimizer.exp_avg_sq_dtype = torch.%s\n",
+                megatron_state_type(states->average), megatron_state_type(states->square));
+    }
+}
+
 static void write_training(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
@@ -272,6 +287,7 @@ static void write_training(const ConfigJob *job, FILE *out) {
             "    cfg.ddp.overlap_grad_reduce = %s\n"
             "    cfg.ddp.overlap_param_gather = %s\n",
             sharded ? "True" : "False", overlaps ? "True" : "False", sharded && overlaps ? "True" : "False");
+    write_states(plan, out);
     // False beside adapters of cut sequences (training/config.py asserts it)
     fprintf(
         out,
@@ -315,7 +331,7 @@ const ExportFormat export_megatron_bridge = {
              PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_PACK) | PLAN_BIT(PLAN_FP8_PARAMETERS) | PLAN_BIT(PLAN_DISPATCH) |
              PLAN_BIT(PLAN_EP_OVERLAP) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_OFFLOAD_LAYERS) | PLAN_BIT(PLAN_LOSS) |
              PLAN_BIT(PLAN_CUDA_GRAPHS) | PLAN_BIT(PLAN_FP8_ACTIVATION) | PLAN_BIT(PLAN_OP_FUSER) |
-             PLAN_BIT(PLAN_QKV_ROPE),
+             PLAN_BIT(PLAN_QKV_ROPE) | PLAN_BIT(PLAN_OPTIMIZER),
     .stages = true,
     .refuse = bridge_refuse,
     .notes = bridge_notes,

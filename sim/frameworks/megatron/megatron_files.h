@@ -33,6 +33,8 @@ typedef struct MegatronStates {
 // NULL: another optimizer; formats that no plan has.
 const MegatronStates *megatron_states(Optimizer optimizer);
 const MegatronStates *megatron_states_of(const char *average, const char *square);
+// The format of a flag as a configuration says it, of torch.
+const char *megatron_state_type(const char *flag);
 // Whether one rank of data runs the distributed optimizer, for what only that has.
 bool megatron_shards_one(const TrainPlan *plan);
 

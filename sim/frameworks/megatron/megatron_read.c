@@ -329,6 +329,7 @@ static Status read_optimizer(Import *import, Error *error) {
     TRY(megatron_word(import, M_AVERAGE_TYPE, &average, error));
     TRY(megatron_word(import, M_SQUARE_TYPE, &square, error));
     TRY(megatron_bool(import, M_OFFLOAD, &offload, error));
+    aware = megatron_are_state_types(import, average, square) && aware;
     const MegatronStates *states = aware ? megatron_states_of(average, square) : NULL;
     if (strcmp(name, "sgd") == 0) {
         import->said.choice[PLAN_OPTIMIZER] = OPTIMIZER_SGD_MOMENTUM;

@@ -91,6 +91,7 @@ bool megatron_says(Import *import, MegatronKey key);
 
 Status megatron_read_batch(Import *import, Error *error);  // and the ranks
 Status megatron_read_muon(Import *import, Error *error);
+bool megatron_are_state_types(Import *import, const char *average, const char *square);  // else finds which is none
 Status megatron_read_stages(Import *import, Error *error);
 Status megatron_read_precision(Import *import, Error *error);
 Status megatron_read_adapters(Import *import, Error *error);

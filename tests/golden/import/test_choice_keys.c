@@ -319,6 +319,7 @@ static const Choice of_megatron[] = {
     {"--delay-wgrad-compute", MEGATRON("--delay-wgrad-compute"), NULL},
     {"--rampup-batch-size", MEGATRON("--rampup-batch-size 8 8 100"), NULL},
     {"--exp-avg-dtype", MEGATRON("--use-precision-aware-optimizer --exp-avg-dtype bf16"), NULL},
+    {"--exp-avg-sq-dtype", MEGATRON("--use-precision-aware-optimizer --exp-avg-sq-dtype fp4"), NULL},
     {NULL, MEGATRON("--use-distributed-optimizer --use-precision-aware-optimizer"),
      MEGATRON("--use-distributed-optimizer")},
     {NULL,
