@@ -65,10 +65,12 @@ static void write_sharding(const ConfigJob *job, FILE *out) {
     const int replicate = export_axis(job, AXIS_DP_REPLICATE);
     const bool overlaps = target_reduce_overlap(job->target, job->plan) == REDUCE_OVERLAP_ON;
     if (job->plan->zero == 0) {
-        fputs(overlaps && mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP) ? "    --overlap-grad-reduce\n" : "",
-              out);
+        const bool shards = megatron_shards_one(job->plan);
+        if (overlaps && mesh_world(&job->plan->mesh) > export_axis(job, AXIS_TP)) {
+            fprintf(out, "    --overlap-grad-reduce%s\n", shards ? " --overlap-param-gather" : "");
+        }
         fputs(megatron_averages(job) ? averages : "", out);
-        fputs(megatron_shards_one(job->plan) ? "    --use-distributed-optimizer\n" : "", out);
+        fputs(shards ? "    --use-distributed-optimizer\n" : "", out);
         return;
     }
     const char *reduced = job->plan->reduce_dtype == REDUCE_DTYPE_BF16 ? " --grad-reduce-in-bf16" : "";
