@@ -28,7 +28,7 @@ Test(cost, modules_take_the_host_what_was_measured_of_them_both_ways) {
         {{.kind = TASK_ATTENTION_BACKWARD, .part = GRAPHED_ATTENTION, .phase = PHASE_BACKWARD}, 105},
         {{.kind = TASK_RMSNORM, .part = GRAPHED_ATTENTION}, 53},
         {{.kind = TASK_RMSNORM, .part = GRAPHED_ROUTER}, 163},
-        {{.kind = TASK_LAYERNORM_BACKWARD, .part = GRAPHED_MLP, .phase = PHASE_BACKWARD}, 41 + 2 * 12},
+        {{.kind = TASK_LAYERNORM_BACKWARD, .part = GRAPHED_MLP, .phase = PHASE_BACKWARD}, 41 + 2 * 12 + 200},
         {{.kind = TASK_SWIGLU, .part = GRAPHED_MLP}, 115},
         {{.kind = TASK_RECEIVE, .phase = PHASE_FORWARD}, 755 + 89},
         {{.kind = TASK_RECEIVE, .phase = PHASE_BACKWARD}, 120 + 89},
@@ -40,6 +40,20 @@ Test(cost, modules_take_the_host_what_was_measured_of_them_both_ways) {
         cr_expect_float_eq(task_host_s(&core, &plan, task), rows[i].us * 1e-6, 1e-12, "row %zu", i);
         cr_expect_eq(task_gap_s(&core, &plan, task, 1e-4), task_gap_s(&plain, &plan, task, 1e-4), "row %zu", i);
     }
+}
+
+// A layer's sum is one function of autograd with dropout, whose gradient is a copy, and without.
+Test(cost, what_drops_nothing_takes_the_host_back_through_its_sum_as_well) {
+    const Target undropped = {.runtime = {.host_s_per_op = 13e-6, .module_operations = 3},
+                              .fp8_flavour = FP8_TRANSFORMER_ENGINE};
+    Target dropped = undropped;
+    dropped.halves_drop = true;
+    const TrainPlan plan = {.fused = FUSED_FUSED};
+    const Task norm = {.kind = TASK_RMSNORM_BACKWARD, .part = GRAPHED_MLP, .phase = PHASE_BACKWARD},
+               copy = {.kind = TASK_COPY, .part = GRAPHED_MLP, .phase = PHASE_BACKWARD};
+    const double launch_s = 10e-6;
+    cr_expect_float_eq(task_host_s(&undropped, &plan, &norm) + launch_s,
+                       task_host_s(&dropped, &plan, &norm) + task_host_s(&dropped, &plan, &copy), 1e-12);
 }
 
 // What the host issues while it is behind; gaps of a host that is ahead are those of launches.
