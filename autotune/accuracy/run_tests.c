@@ -33,8 +33,8 @@ static const char *const routing_apart[] = {"/moe/gpt3_mcore_te_tp1_",
                                             NULL};
 
 // --no-gradient-accumulation-fusion is in 845 of their 866 rows, but in none of those of real size and few others.
-static const char *const fused_sums[] = {
-    "_te_tp2_pp2_ep4_etp1_", "/mixtral/mixtral_8x", "15b_8t_release", "/hybrid_flextron_", NULL};
+static const char *const fused_sums[] = {"_te_tp2_pp2_ep4_etp1_", "/mixtral/mixtral_8x", "15b_8t_release",
+                                         "/hybrid_flextron_", NULL};
 
 bool row_adds_gradients(const RunRow *row) {
     return row_is_of_core(row) && !row_cites_any(row, fused_sums);

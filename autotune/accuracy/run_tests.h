@@ -7,8 +7,8 @@
 
 bool row_is_of_core(const RunRow *row);  // such a test, of Megatron-core's default version
 bool row_has_local_layers(const RunRow *row);
-bool row_attends_apart(const RunRow *row);  // attention is operations of its own, scores in memory
-bool row_is_of_experts(const RunRow *row);  // a test whose experts' switches are known
+bool row_attends_apart(const RunRow *row);   // attention is operations of its own, scores in memory
+bool row_is_of_experts(const RunRow *row);   // a test whose experts' switches are known
 bool row_adds_gradients(const RunRow *row);  // a test of Megatron-core with --no-gradient-accumulation-fusion
 bool row_is_deterministic(const RunRow *row);
 bool row_runs_moonlight(const RunRow *row);   // by Megatron-Bridge's recipe

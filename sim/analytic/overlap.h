@@ -123,7 +123,7 @@ typedef struct OverlapTimes {
     double step_s, compute_s, optimizer_s;
     double exposed_s[AXIS_COUNT];
     double issued_s;  // by when the host has issued all micro-steps
-    OnceTimes once;  // of two micro-steps and more
+    OnceTimes once;   // of two micro-steps and more
     UpdateTimes update;
 } OverlapTimes;
 

@@ -21,15 +21,16 @@ static const UnitNames edge_and_layer_names[UNIT_COUNT] = {
 };
 
 static const UnitNames root_names = {
-    "root weights",   "root gradients",  "root half gradients",  "root master",    "root working shard",
-    "root moment 1",  "root moment 2",   "root shard gradient",  "root gather in", "root gather out",
+    "root weights",   "root gradients",  "root half gradients",  "root master",     "root working shard",
+    "root moment 1",  "root moment 2",   "root shard gradient",  "root gather in",  "root gather out",
     "root reduce in", "root reduce out", "root gradient copies", "root near shard", "root gradient placeholders"};
 
 static const UnitNames adapter_names = {
-    "adapter weights",   "adapter gradients",  "adapter half gradients",  "adapter master",    "adapter working shard",
-    "adapter moment 1",  "adapter moment 2",   "adapter shard gradient",  "adapter gather in", "adapter gather out",
-    "adapter reduce in", "adapter reduce out", "adapter gradient copies", "adapter near shard",
-    "adapter gradient placeholders"};
+    "adapter weights",         "adapter gradients",      "adapter half gradients",
+    "adapter master",          "adapter working shard",  "adapter moment 1",
+    "adapter moment 2",        "adapter shard gradient", "adapter gather in",
+    "adapter gather out",      "adapter reduce in",      "adapter reduce out",
+    "adapter gradient copies", "adapter near shard",     "adapter gradient placeholders"};
 
 const UnitNames *unit_names(const Lowering *lowering, int u) {
     return u == UNIT_EMBEDDING && lowering->target->root_unit        ? &root_names

@@ -197,8 +197,8 @@ static void keep_placeholders(Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
     const int64_t elements = lowering->target->gradient_placeholders ? placeholder_elements(lowering, unit) : 0;
     if (elements > 0) {
-        const int32_t kept = persistent_tensor(lowering, unit_names(lowering, u)->placeholders, ROLE_GRADIENT,
-                                               unit->dtype, elements, 1);
+        const int32_t kept =
+            persistent_tensor(lowering, unit_names(lowering, u)->placeholders, ROLE_GRADIENT, unit->dtype, elements, 1);
         lowering->tensors[kept].untouched = true;
     }
 }

@@ -14,8 +14,8 @@ static int64_t bytes_of(const StepProgram *program, const char *name) {
 }
 
 static StepProgram program_of(Arena *arena, const char *target, const char *mesh) {
-    return lowered(arena, (LoweredRequest){
-                              .model = "llama-3-8b", .target = target, .mesh = mesh, .seq = 8192, .bf16 = true});
+    return lowered(arena,
+                   (LoweredRequest){.model = "llama-3-8b", .target = target, .mesh = mesh, .seq = 8192, .bf16 = true});
 }
 
 // Its queries, keys and values are one weight of 6144 rows, gate and up one of 28672; the table is not multiplied by.
