@@ -53,7 +53,7 @@ static Status host_share(const HostPace *usual, const HostPace *slower, const Tr
 
 static Status widen(const HostPace *usual, const HostPace *slower, Prediction *prediction, Error *error) {
     double share = 0;
-    if (prediction->step_s > 0) {
+    if (prediction->step_s > 0 && isfinite(prediction->step_s)) {
         TRY(host_share(usual, slower, &prediction->plan, &share, error));
         interval_widen(prediction->step_s, HOST_SPREAD * share, &prediction->step_low_s, &prediction->step_high_s);
     }

@@ -2,6 +2,7 @@
 
 #include "autotune/request/named_log.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "sim/base/text.h"
@@ -29,7 +30,8 @@ Status named_log_ask(const NamedLog *log, Asked *asked, Arena *arena, Error *err
         bool taken = false;
         for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
             if (strlen(keys[i].key) == length && strncmp(keys[i].key, word, length) == 0) {
-                taken = text_parse_int(word + length + 1, keys[i].number) && *keys[i].number > 0;
+                taken = text_parse_int(word + length + 1, keys[i].number) && *keys[i].number > 0 &&
+                        *keys[i].number <= INT_MAX;
                 FAIL_IF(!taken, error, STATUS_USAGE, "--log %s: %s is no count", log->path, word);
             }
         }

@@ -55,7 +55,7 @@ static const double sum_backward_us = 200;
 static double undropped_sum_us(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool norm = task->kind == TASK_RMSNORM_BACKWARD || task->kind == TASK_LAYERNORM_BACKWARD;
     const bool split = plan->mesh.size[AXIS_CP] > 1 || plan->mesh.size[AXIS_SP] > 1;
-    return norm && task->part != 0 && !target->halves_drop && !split ? sum_backward_us : 0;
+    return norm && task->part != 0 && !task->latent && !target->halves_drop && !split ? sum_backward_us : 0;
 }
 
 // The way to experts: RMSNorm before the router as a fusible operation, RouterGatingLinear (backward two products).
@@ -77,7 +77,12 @@ static const ModuleHost of_edges[TASK_KIND_COUNT] = {
 // expert forward, 66 and 4.7 back (two products); 140 between the products, with their rows' weights, back as a dense
 // activation. Not at the scale above, which has a Linear of 2024 in it, 1.45 times as long in Python as the one that
 // ran here; of these no figure is published. No product's launch is counted beside it.
-static const ModuleHost of_experts[TASK_KIND_COUNT] = {[TASK_SWIGLU] = {140, 54}, [TASK_ACTIVATION] = {140, 54}};
+static const ModuleHost of_experts[TASK_KIND_COUNT] = {
+    [TASK_SWIGLU] = {140, 0},
+    [TASK_ACTIVATION] = {140, 0},
+    [TASK_SWIGLU_BACKWARD] = {0, 54},
+    [TASK_ACTIVATION_BACKWARD] = {0, 54},
+};
 static const ModuleHost of_group = {98, 33}, of_grouped = {4.4F, 2.35F};
 
 double module_grouped_operations(const Target *target, const Task *task) {
@@ -160,9 +165,15 @@ static bool is_plain_gelu(const Target *target, const Task *task) {
     return target->runtime.plain_gelu && (task->kind == TASK_ACTIVATION || task->kind == TASK_ACTIVATION_BACKWARD);
 }
 
+// In no part of a layer those between products of experts: a dense half's are in its own.
+static bool is_of_experts(const Task *task) {
+    return task->part == 0 && (task->kind == TASK_SWIGLU || task->kind == TASK_SWIGLU_BACKWARD ||
+                               task->kind == TASK_ACTIVATION || task->kind == TASK_ACTIVATION_BACKWARD);
+}
+
 static bool calls_modules(const Task *task) {
     return task->phase == PHASE_FORWARD || task->phase == PHASE_LOSS || task->phase == PHASE_BACKWARD ||
-           (task->phase == PHASE_RECOMPUTE && task->part != 0);
+           (task->phase == PHASE_RECOMPUTE && (task->part != 0 || is_of_experts(task)));
 }
 
 double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task) {
@@ -172,8 +183,7 @@ double module_host_operations(const Target *target, const TrainPlan *plan, const
     if (is_later_block(task)) {
         return (task->phase != PHASE_BACKWARD ? ring_block_us : ring_block_backward_us) / OPERATION_US;
     }
-    const bool activates = task->kind == TASK_SWIGLU || task->kind == TASK_ACTIVATION;
-    const ModuleHost *apart = activates && !target->runtime.experts_one_by_one ? of_experts : of_edges;
+    const ModuleHost *apart = is_of_experts(task) && !target->runtime.experts_one_by_one ? of_experts : of_edges;
     const ModuleHost *rows = task->part == 0 ? apart : task->part == GRAPHED_ROUTER ? of_router : of_layer;
     const ModuleHost *row = &rows[task->kind];
     const bool forward = task->phase != PHASE_BACKWARD;

@@ -41,18 +41,19 @@ static const Task *fed_product(const StepProgram *program, const Task *task) {
 // through a switch it is 0.80 (HGX H200) to 0.96 (B200) of all, in profiles fitted on both.
 static const double OWN_LINKS = 0.5, SWITCHED = 0.8;
 
-// By how much a pair's links are all of the node's.
-static double all_links(const Node *node) {
-    const double rate = node->p2p.bandwidth_bytes_per_s / node->ring.bandwidth_bytes_per_s;
+// By how much a pair's links are all that the group's ranks have.
+static double all_links(const NodeLinks *links) {
+    const double rate = links->p2p.bandwidth_bytes_per_s / links->ring.bandwidth_bytes_per_s;
     return fmin(1, fmax(0, (rate - OWN_LINKS) / (SWITCHED - OWN_LINKS)));
 }
 
 // Copy engines move at the rate of all links where a switch lets a pair have them; a pair of its own links is as steep
 // below their whole rate as a send.
 static double one_step_s(const ClusterProfile *profile, const GroupPlacement *group, double bytes) {
-    const double all = all_links(&profile->node);
+    const NodeLinks links = collective_node_links(profile, group);
+    const double all = all_links(&links);
     const double of_pair_s = all < 1 ? cost_collective_s(profile, COLLECTIVE_SEND_RECV, group, bytes, NULL) : 0;
-    return all * bytes / profile->node.ring.bandwidth_bytes_per_s + (1 - all) * of_pair_s;
+    return all * bytes / links.ring.bandwidth_bytes_per_s + (1 - all) * of_pair_s;
 }
 
 double peer_exchange_open_s(const CostModel *model, const StepProgram *program, const Task *task,

@@ -218,7 +218,7 @@ void import_name_model(Import *import, const ImportSizes *sizes) {
     int count = 0;
     const ModelPreset *presets = model_presets(&count), *found = NULL;
     for (int i = 0; i < count && sizes->layers > 0 && !import->preset; i++) {
-        const bool nearer = presets[i].spec.rope_theta == sizes->rope_theta;
+        const bool nearer = sizes->rope_theta > 0 && presets[i].spec.rope_theta == sizes->rope_theta;
         if (has_sizes(&presets[i].spec, sizes) && (!found || (nearer && found->spec.rope_theta != sizes->rope_theta))) {
             found = &presets[i];
         }

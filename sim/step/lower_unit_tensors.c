@@ -28,7 +28,6 @@ int32_t sharding_ring_slots(const Unit *unit, int depth) {
     return unit->instances > 1 ? depth : 1;  // over layers; edge units have one instance
 }
 
-// Frozen parameters in the dtype that forward reads, next to masters of what is trained.
 // In which the optimizer reads gradients: as they were reduced where they are no .grad of a master (decoupled_grad;
 // optimizer_config.py of Megatron-core, use_precision_aware_optimizer_no_fp8_or_ds_fp8).
 Dtype updated_dtype(const Lowering *lowering) {
@@ -38,6 +37,7 @@ Dtype updated_dtype(const Lowering *lowering) {
     return decoupled ? lowering->dims.reduce_dtype : lowering->master_dtype;
 }
 
+// Frozen parameters in the dtype that forward reads, next to masters of what is trained.
 static bool stays_half(const Lowering *lowering) {
     return lowering_adapts(lowering) && !lowering->target->upcasts_frozen;
 }

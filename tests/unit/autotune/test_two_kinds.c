@@ -64,9 +64,9 @@ static const LayerRun by_turns[] = {{LAYER_DENSE, 0, 1},   {LAYER_EXPERTS, 1, 1}
                                     {LAYER_DENSE, 6, 1},   {LAYER_EXPERTS, 7, 1}};
 
 Test(two_kinds, half_of_each_take_the_mean_of_all_of_either) {
-    static const Shape shapes[] = {{"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE},
-                                   {"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_FULL},
-                                   {"megatron", {.size = SIZES(1, 4, 1, 2)}, RECOMPUTE_NONE}};
+    static const Shape shapes[] = {{"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE, false},
+                                   {"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_FULL, false},
+                                   {"megatron", {.size = SIZES(1, 4, 1, 2)}, RECOMPUTE_NONE, false}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const Prediction of_experts = predicted(&shapes[i], experts, 1), of_dense = predicted(&shapes[i], dense, 1);
         const Prediction both = predicted(&shapes[i], first_dense, 2);
@@ -91,14 +91,14 @@ Test(two_kinds, weights_of_either_have_placeholders_of_their_own) {
 }
 
 Test(two_kinds, alternating_they_take_what_they_take_one_after_the_other) {
-    const Shape shape = {"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE};
+    const Shape shape = {"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE, false};
     const Prediction first = predicted(&shape, first_dense, 2), turns = predicted(&shape, by_turns, LAYERS);
     cr_assert_float_eq(first.step_s, turns.step_s, 1e-12 * first.step_s);
     cr_assert_eq(first.memory.peak_bytes, turns.memory.peak_bytes);
 }
 
 Test(two_kinds, a_layer_that_is_gathered_has_the_room_of_the_widest) {
-    const Shape shape = {"torchtitan", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_FULL};
+    const Shape shape = {"torchtitan", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_FULL, false};
     const double of_experts = (double)predicted(&shape, experts, 1).memory.peak_bytes;
     const double of_dense = (double)predicted(&shape, dense, 1).memory.peak_bytes;
     const double both = (double)predicted(&shape, first_dense, 2).memory.peak_bytes;
@@ -108,7 +108,7 @@ Test(two_kinds, a_layer_that_is_gathered_has_the_room_of_the_widest) {
 
 // Of two stages the first is dense here.
 Test(two_kinds, a_stage_of_dense_layers_holds_no_experts) {
-    Shape shape = {"megatron", {.size = SIZES(1, 4, 1, 1)}, RECOMPUTE_NONE};
+    Shape shape = {"megatron", {.size = SIZES(1, 4, 1, 1)}, RECOMPUTE_NONE, false};
     shape.mesh.size[AXIS_PP] = 2;
     shape.mesh.size[AXIS_EP] = 4;
     const Prediction both = predicted(&shape, first_dense, 2), of_dense = predicted(&shape, dense, 1);
@@ -119,7 +119,7 @@ Test(two_kinds, a_stage_of_dense_layers_holds_no_experts) {
 
 // It runs each layer as what it is, with the room for both halves gathered and reduced in each.
 Test(two_kinds, of_our_executor_they_take_the_mean_and_the_room_of_both) {
-    const Shape shape = {"ndtune", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE};
+    const Shape shape = {"ndtune", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE, false};
     const Prediction of_experts = predicted(&shape, experts, 1), of_dense = predicted(&shape, dense, 1);
     const Prediction first = predicted(&shape, first_dense, 2), turns = predicted(&shape, by_turns, LAYERS);
     const double mean_s = (of_experts.step_s + of_dense.step_s) / 2;

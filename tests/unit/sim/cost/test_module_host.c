@@ -54,6 +54,9 @@ Test(cost, what_drops_nothing_takes_the_host_back_through_its_sum_as_well) {
     const double launch_s = 10e-6;
     cr_expect_float_eq(task_host_s(&undropped, &plan, &norm) + launch_s,
                        task_host_s(&dropped, &plan, &norm) + task_host_s(&dropped, &plan, &copy), 1e-12);
+    Task latent = norm;
+    latent.latent = true;
+    cr_expect_float_eq(task_host_s(&undropped, &plan, &latent), task_host_s(&dropped, &plan, &norm), 1e-12);
 }
 
 // What the host issues while it is behind; gaps of a host that is ahead are those of launches.
@@ -283,11 +286,15 @@ Test(cost, products_of_experts_in_groups_take_the_host_the_python_of_their_modul
     const TrainPlan plan = {.fused = FUSED_FUSED};
     const Task forward = {.kind = TASK_GROUPED_GEMM, .phase = PHASE_FORWARD, .dtype = DTYPE_BF16, .groups = 16},
                back = {.kind = TASK_GROUPED_GEMM, .phase = PHASE_BACKWARD, .dtype = DTYPE_BF16, .groups = 16},
-               activation = {.kind = TASK_SWIGLU, .phase = PHASE_FORWARD};
+               activation = {.kind = TASK_SWIGLU, .phase = PHASE_FORWARD},
+               again = {.kind = TASK_SWIGLU, .phase = PHASE_RECOMPUTE},
+               activation_back = {.kind = TASK_SWIGLU_BACKWARD, .phase = PHASE_BACKWARD};
     const double calls_s = 16 * 20.2666e-6;
     cr_expect_float_eq(task_host_s(&core, &plan, &forward), calls_s + (98 + 16 * 4.4 - 13) * 1e-6, 1e-9);
     cr_expect_float_eq(task_host_s(&core, &plan, &back), calls_s + (33 + 16 * 2.35 - 13) * 1e-6, 1e-9);
     cr_expect_float_eq(task_host_s(&core, &plan, &activation), 140e-6, 1e-9);
+    cr_expect_float_eq(task_host_s(&core, &plan, &again), 140e-6, 1e-9);
+    cr_expect_float_eq(task_host_s(&core, &plan, &activation_back), 54e-6, 1e-9);
     core.runtime.experts_one_by_one = true;
     cr_expect_lt(task_host_s(&core, &plan, &activation), 30e-6);
 }
