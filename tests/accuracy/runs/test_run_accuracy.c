@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/base/sorted.h"
-#include "sim/frameworks/framework.h"
 #include "tests/support/kept_predictions.h"
 
 #define FOLDER NDTUNE_SOURCE_DIR "/tests/accuracy/runs/"
@@ -152,46 +150,6 @@ Test(published_runs, groups_say_which_half_constants_were_fitted_on) {
         const char *half = accuracy.step_by_half.rows[i].half;
         cr_expect(strcmp(half, "fitted") == 0 || strcmp(half, "held") == 0, "%s", half);
     }
-}
-
-static double middle(double *values, int count) {
-    sorted_doubles(values, count);
-    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
-}
-
-// What ndtune says of the evidence on a chip (autotune/predict/evidence.h) is what these runs say, to a percent.
-static void check_chip(const char *framework, const MeasuredChip *chip) {
-    double *errors = ARENA_ARRAY(&arena, double, accuracy.runs.count);
-    double *sizes = ARENA_ARRAY(&arena, double, accuracy.runs.count);
-    int count = 0, largest = 0;
-    for (int i = 0; i < accuracy.runs.count; i++) {
-        const RunCase *run = &accuracy.cases[i];
-        if (!accuracy_is_measured(run) || strcmp(run->request.target->name, framework) != 0 ||
-            strcmp(run->request.cluster.accelerator.name, chip->accelerator) != 0) {
-            continue;
-        }
-        errors[count] = accuracy_step_error(run);
-        sizes[count++] = fabs(accuracy_step_error(run));
-        largest = run->request.world > largest ? run->request.world : largest;
-    }
-    cr_assert_gt(count, 0, "%s on %s", framework, chip->accelerator);
-    const double bias = middle(errors, count), error = middle(sizes, count);
-    cr_expect_eq(count, chip->runs, "%s on %s: %d runs", framework, chip->accelerator, count);
-    cr_expect_eq(largest, chip->largest_world, "%s on %s: %d ranks", framework, chip->accelerator, largest);
-    cr_expect_float_eq(bias, chip->bias, 0.01, "%s on %s: bias %.3f", framework, chip->accelerator, bias);
-    cr_expect_float_eq(error, chip->error, 0.01, "%s on %s: error %.3f", framework, chip->accelerator, error);
-}
-
-Test(published_runs, what_is_said_of_each_chip_is_what_the_runs_say) {
-    int count = 0, runs = 0;
-    const Framework *const *frameworks = framework_list(&count);
-    for (int i = 0; i < count; i++) {
-        for (const MeasuredChip *chip = frameworks[i]->measured; chip && chip->accelerator; chip++) {
-            check_chip(frameworks[i]->name, chip);
-            runs += chip->runs;
-        }
-    }
-    cr_assert_eq(runs, accuracy.step_measured.n, "a measured run is on no chip that a framework names");
 }
 
 static void score_adapters(void) {
