@@ -98,8 +98,8 @@ Status import_wrong(const Import *import, const ConfigNode *node, const char *pa
                      node->kind == NODE_SCALAR ? "\"" : "");
 }
 
-// A whole number as YAML and TOML spell it: 500_000 too.
-static bool parse_number(const Import *import, const char *text, int64_t *number) {
+// A number as YAML and TOML spell it may be 500_000.
+static const char *without_strokes(const Import *import, const char *text) {
     char *plain = arena_text(import->arena, text), *out = plain;
     for (const char *at = text; *at; at++) {
         const bool between = *at == '_' && at > text && isdigit((unsigned char)at[-1]) && isdigit((unsigned char)at[1]);
@@ -107,7 +107,7 @@ static bool parse_number(const Import *import, const char *text, int64_t *number
         out += !between;
     }
     *out = '\0';
-    return text_parse_int(plain, number);
+    return plain;
 }
 
 Status import_big(Import *import, const char *path, int64_t low, int64_t high, int64_t *value, Error *error) {
@@ -117,7 +117,8 @@ Status import_big(Import *import, const char *path, int64_t low, int64_t high, i
         return STATUS_OK;
     }
     FAIL_WITH(
-        node->kind != NODE_SCALAR || !parse_number(import, node->text, &number) || number < low || number > high,
+        node->kind != NODE_SCALAR || !text_parse_int(without_strokes(import, node->text), &number) || number < low ||
+            number > high,
         import_wrong(import, node, path,
                      arena_format(import->arena, "a whole number from %lld to %lld", (long long)low, (long long)high),
                      error));
@@ -129,6 +130,20 @@ Status import_int(Import *import, const char *path, int64_t low, int64_t high, i
     int64_t number = *value;
     TRY(import_big(import, path, low, high, &number, error));
     *value = (int)number;
+    return STATUS_OK;
+}
+
+Status import_number(Import *import, const char *path, double low, double high, double *value, Error *error) {
+    const ConfigNode *node = import_at(import, path);
+    double number;
+    if (says_nothing(node)) {
+        return STATUS_OK;
+    }
+    FAIL_WITH(
+        node->kind != NODE_SCALAR || !text_parse_double(without_strokes(import, node->text), &number) || number < low ||
+            number > high,
+        import_wrong(import, node, path, arena_format(import->arena, "a number from %g to %g", low, high), error));
+    *value = number;
     return STATUS_OK;
 }
 

@@ -95,6 +95,7 @@ ConfigNode *import_at(Import *import, const char *path);
 // another type is an error "file:line: key: ...".
 Status import_int(Import *import, const char *path, int64_t low, int64_t high, int *value, Error *error);
 Status import_big(Import *import, const char *path, int64_t low, int64_t high, int64_t *value, Error *error);
+Status import_number(Import *import, const char *path, double low, double high, double *value, Error *error);
 Status import_bool(Import *import, const char *path, int *value, Error *error);
 Status import_word(Import *import, const char *path, const char **value, Error *error);
 

@@ -82,6 +82,7 @@ static const Names names[M_KEY_COUNT] = {
     [M_HIDDEN] = {"--hidden-size", NULL},
     [M_FFN] = {"--ffn-hidden-size", NULL},
     [M_HEADS] = {"--num-attention-heads", NULL},
+    [M_ROTARY_BASE] = {"--rotary-base", NULL},
 };
 
 // Maps of a configuration; flags have none.
@@ -122,6 +123,10 @@ const char *megatron_key(const Import *import, MegatronKey key) {
 
 Status megatron_int(Import *import, MegatronKey key, int64_t low, int64_t high, int *value, Error *error) {
     return import_int(import, megatron_key(import, key), low, high, value, error);
+}
+
+Status megatron_number(Import *import, MegatronKey key, double low, double high, double *value, Error *error) {
+    return import_number(import, megatron_key(import, key), low, high, value, error);
 }
 
 Status megatron_bool(Import *import, MegatronKey key, int *value, Error *error) {

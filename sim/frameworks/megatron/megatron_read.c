@@ -170,12 +170,11 @@ static Status read_cut(Import *import, Error *error) {
 // Rows that an expert takes, a factor of their mean; below none, without a limit (transformer_config.py).
 static Status read_capacity(Import *import, Error *error) {
     static const double PER_CENT = 100;
-    const char *word = NULL;
     double factor = 0;
     int pads = 0;
-    TRY(megatron_word(import, M_CAPACITY, &word, error));
+    TRY(megatron_number(import, M_CAPACITY, -1e6, 1e6, &factor, error));
     TRY(megatron_bool(import, M_PAD, &pads, error));
-    if (word && text_parse_double(word, &factor) && factor > 0) {
+    if (factor > 0) {
         const double most = plan_fields[PLAN_EXPERT_CAPACITY].high;
         const double percent = factor * PER_CENT + 0.5;
         import->said.choice[PLAN_EXPERT_CAPACITY] = (int)(percent < most ? percent : most);
@@ -350,13 +349,11 @@ static Status read_optimizer(Import *import, Error *error) {
         import_find(import, FINDING_UNMODELLED, megatron_key(import, of_average ? M_AVERAGE_TYPE : M_SQUARE_TYPE),
                     "states in %s and %s: predicted in fp32, your run needs less memory", average, square);
     }
-    const char *part = "1.0";
-    TRY(megatron_word(import, M_OFFLOADED, &part, error));
     double share = 1;
+    TRY(megatron_number(import, M_OFFLOADED, 0, 1, &share, error));
     import_switch_offload(import, offload, megatron_key(import, M_OFFLOAD), OFFLOAD_OPTIMIZER);
-    FIND_IF(offload && (!text_parse_double(part, &share) || share < 1), import, FINDING_UNMODELLED,
-            megatron_key(import, M_OFFLOADED), "%s of the states are on the host: predicted with all of them there",
-            part);
+    FIND_IF(offload && share < 1, import, FINDING_UNMODELLED, megatron_key(import, M_OFFLOADED),
+            "%g of the states are on the host: predicted with all of them there", share);
     return STATUS_OK;
 }
 

@@ -73,6 +73,7 @@ typedef enum {
     M_HIDDEN,
     M_FFN,
     M_HEADS,
+    M_ROTARY_BASE,
     M_KEY_COUNT
 } MegatronKey;
 
@@ -85,6 +86,7 @@ extern const ImportLeftOut megatron_left_out[], megatron_bridge_left_out[];
 
 // Not said: *value stays.
 Status megatron_int(Import *import, MegatronKey key, int64_t low, int64_t high, int *value, Error *error);
+Status megatron_number(Import *import, MegatronKey key, double low, double high, double *value, Error *error);
 Status megatron_bool(Import *import, MegatronKey key, int *value, Error *error);
 Status megatron_word(Import *import, MegatronKey key, const char **value, Error *error);
 bool megatron_says(Import *import, MegatronKey key);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "sim/base/text.h"
 #include "sim/frameworks/megatron/megatron_read.h"
 #include "sim/model/model.h"
 
@@ -18,21 +17,17 @@ static void take_window(Import *import) {
     }
 }
 
-static double rope_theta(const Import *import) {
-    const ConfigNode *said = config_child(import->root, "--rotary-base");
-    double theta = 0;
-    return said && said->kind == NODE_SCALAR && text_parse_double(said->text, &theta) ? theta : 0;
-}
-
 // The preset with these sizes, where there is one.
 Status megatron_read_model(Import *import, Error *error) {
     int layers = 0, hidden = 0, ffn = 0, heads = 0, experts = 0;
+    double theta = 0;
     TRY(megatron_int(import, M_LAYERS, 1, 1 << 16, &layers, error));
     TRY(megatron_int(import, M_HIDDEN, 1, 1 << 20, &hidden, error));
     TRY(megatron_int(import, M_FFN, 1, 1 << 22, &ffn, error));
     TRY(megatron_int(import, M_HEADS, 1, 1 << 16, &heads, error));
     TRY(megatron_int(import, M_EXPERTS, 0, 1 << 20, &experts, error));
-    import_name_model(import, &(ImportSizes){layers, hidden, ffn, heads, experts, rope_theta(import)});
+    TRY(megatron_number(import, M_ROTARY_BASE, 1, 1e12, &theta, error));
+    import_name_model(import, &(ImportSizes){layers, hidden, ffn, heads, experts, theta});
     take_window(import);
     import->model_key = megatron_is_bridge(import) ? "tokenizer.tokenizer_model" : "--tokenizer-model";
     TRY(import_word(import, import->model_key, &import->model, error));

@@ -79,11 +79,13 @@ static Status read_others(Import *import, Error *error) {
 
 static Status read_sizes(Import *import, Error *error) {
     int layers = 0, hidden = 0, ffn = 0, heads = 0;
+    double theta = 0;
     TRY(import_int(import, "model.model_config.num_hidden_layers", 1, 1 << 16, &layers, error));
     TRY(import_int(import, "model.model_config.hidden_size", 1, 1 << 20, &hidden, error));
     TRY(import_int(import, "model.model_config.intermediate_size", 1, 1 << 22, &ffn, error));
     TRY(import_int(import, "model.model_config.num_attention_heads", 1, 1 << 16, &heads, error));
-    import_name_model(import, &(ImportSizes){.layers = layers, .hidden = hidden, .ffn = ffn, .heads = heads});
+    TRY(import_number(import, "model.model_config.rope_theta", 1, 1e12, &theta, error));
+    import_name_model(import, &(ImportSizes){layers, hidden, ffn, heads, .rope_theta = theta});
     IMPORT_REFUSE_IF(import_is_on(import, "model.model_config.is_mamba_config"), import,
                      "model.model_config.is_mamba_config", "layers of state spaces, which no model of ndtune has");
     return STATUS_OK;

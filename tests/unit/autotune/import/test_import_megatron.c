@@ -43,19 +43,6 @@ static const char launch[] =
     "torchrun \"${DISTRIBUTED_ARGS[@]}\" pretrain_gpt.py \\\n"
     "    ${MODEL_ARGS[@]} ${PARALLEL[@]} $TRAINING --mock-data\n";
 
-// Llama 2 70B and Llama 3 70B differ in the words that no flag holds, and in this.
-Test(import_megatron, models_of_the_same_sizes_are_told_apart_by_their_rotary_base) {
-    static const char sizes[] = "pretrain_gpt.py --num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 "
-                                "--num-attention-heads 64 --seq-length 4096 --micro-batch-size 1 ";
-    Arena arena = {0};
-    Import second, third;
-    read_in(sizes, SYNTAX_SHELL, 64, &arena, &second);
-    read_in(arena_format(&arena, "%s--rotary-base 500000", sizes), SYNTAX_SHELL, 64, &arena, &third);
-    cr_expect_str_eq(second.preset, "llama-2-70b");
-    cr_expect_str_eq(third.preset, "llama-3-70b");
-    arena_free(&arena);
-}
-
 // 128 ranks / (4 x 4) = 8; 32 / 4 / 2 = 4 chunks; 128 / (2 x 8) = 8 micro-steps.
 Test(import_megatron, a_launch_script_is_its_plan) {
     Arena arena = {0};
