@@ -10,6 +10,7 @@
 #include "autotune/measure/stored_samples.h"
 #include "autotune/predict/handicap.h"
 #include "autotune/request/named_log.h"
+#include "autotune/search/prune.h"
 #include "autotune/validate/step_log_file.h"
 
 enum { MOST_RUNS = 2000 };
@@ -40,7 +41,7 @@ static Status read_log(Cli *cli, const NamedLog *log, TuneRequest *request, Cali
     TRY(named_log_ask(log, &asked, arena, error));
     TRY(request_of(cli, &asked, &predict_defaults, request, error));
     request_plan(request, &request->mesh, &plan);
-    target_check(request->target, &request->model, &plan, arena, &reason);
+    prune_given(request, &plan, NULL, arena, &reason);
     FAIL_IF(reason, error, STATUS_USAGE, "%s", reason);
     sample->what = calibration_case(request, &plan);
     return step_log_file_time(arena_format(arena, "--log %s", log->path), log->path, &plan,

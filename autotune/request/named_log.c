@@ -16,8 +16,7 @@ NamedLog named_log(const char *text, Arena *arena) {
 }
 
 Status named_log_ask(const NamedLog *log, Asked *asked, Arena *arena, Error *error) {
-    int64_t global_batch = asked->global_batch, micro_batch = asked->micro_batch, grad_accum = asked->grad_accum,
-            seq = asked->seq;
+    int64_t global_batch = 0, micro_batch = asked->micro_batch, grad_accum = 0, seq = asked->seq;
     const struct {
         const char *key;
         int64_t *number;
@@ -39,8 +38,10 @@ Status named_log_ask(const NamedLog *log, Asked *asked, Arena *arena, Error *err
     }
     asked->mesh = mesh[0] ? mesh : asked->mesh;
     asked->micro_batch = (int)micro_batch;
-    asked->grad_accum = (int)grad_accum;
     asked->seq = (int)seq;
-    asked->global_batch = global_batch;
+    if (global_batch > 0 || grad_accum > 0) {  // either says the batch
+        asked->global_batch = global_batch;
+        asked->grad_accum = (int)grad_accum;
+    }
     return STATUS_OK;
 }

@@ -155,6 +155,16 @@ Test(cli_calibrate, logs_of_two_meshes_calibrate_a_framework) {
     json_decref(root);
 }
 
+Test(cli_calibrate, a_log_of_a_batch_that_its_accumulation_does_not_make_is_refused) {
+    ProgramRun run = CLI("calibrate", "--target", "megatron", "--model", "llama-3-8b", "--grad-accum", "3", "--log",
+                         LOGS "megatron.log@dp_shard=8,global_batch=64,grad_accum=3", "--db", db);
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert(strstr(run.err, "a global batch of 64 sequences is not dp_replicate x dp_shard x accumulation = 24: use "
+                              "that, or leave one of the two out"),
+              "%s", run.err);
+    program_run_free(&run);
+}
+
 Test(cli_calibrate, a_log_without_step_times_is_refused_in_words) {
     snprintf(runs, sizeof runs, "%s/empty.log", folder);
     FILE *file = fopen(runs, "w");

@@ -161,7 +161,7 @@ Test(request, a_log_has_counts_and_a_mesh_of_its_own) {
     cr_assert_eq(named_log_ask(&log, &asked, &arena, &error), STATUS_OK, "%s", error.message);
     cr_expect_str_eq(log.path, "a@b.log");
     cr_expect_str_eq(asked.mesh, "dp_shard=4,tp=2");
-    cr_expect(asked.micro_batch == 2 && asked.global_batch == 64 && asked.grad_accum == 3 && asked.seq == 0);
+    cr_expect(asked.micro_batch == 2 && asked.global_batch == 64 && asked.grad_accum == 0 && asked.seq == 0);
     const NamedLog none = named_log("a.log@tp=2,global_batch=all", &arena);
     cr_expect_eq(named_log_ask(&none, &asked, &arena, &error), STATUS_USAGE);
     cr_expect_str_eq(error.message, "--log a.log: global_batch=all is no count");
