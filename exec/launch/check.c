@@ -38,27 +38,28 @@ static const uint64_t runs_fields =
     PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_LORA_RANK) | PLAN_BIT(PLAN_LORA_TARGETS) | PLAN_BIT(PLAN_MLP_TILES);
 
 // What is to run, and where; refusals are in words of the arena.
-typedef struct Asked {
+typedef struct Wanted {
     const ModelSpec *model;
     const TrainPlan *plan;
     const Target *target;
     const char *device;
     Arena *arena;
-} Asked;
+} Wanted;
 
-typedef const char *(*Refusal)(const Asked *asked);  // NULL: none
+typedef const char *(*Refusal)(const Wanted *wanted);  // NULL: none
 
-static const char *target_refusal(const Asked *asked) {
+static const char *target_refusal(const Wanted *wanted) {
     const char *reason = NULL;
-    target_check(asked->target, asked->model, asked->plan, asked->arena, &reason);
+    target_check(wanted->target, wanted->model, wanted->plan, wanted->arena, &reason);
     return reason;
 }
 
-static const char *world_refusal(const Asked *asked) {
-    const int world = mesh_world(&asked->plan->mesh);
-    return world > TRANSPORT_MAX_WORLD ? arena_format(asked->arena, "the executor runs up to %d ranks, the mesh has %d",
-                                                      TRANSPORT_MAX_WORLD, world)
-                                       : NULL;
+static const char *world_refusal(const Wanted *wanted) {
+    const int world = mesh_world(&wanted->plan->mesh);
+    return world > TRANSPORT_MAX_WORLD
+               ? arena_format(wanted->arena, "the executor runs up to %d ranks, the mesh has %d", TRANSPORT_MAX_WORLD,
+                              world)
+               : NULL;
 }
 
 // Model types whose router takes the largest logits and weights by a softmax, or by sigmoids.
@@ -68,11 +69,11 @@ static bool runs_router(const char *type) {
     return type && text_index(types, sizeof types / sizeof types[0], type) >= 0;
 }
 
-static const char *experts_refusal(const Asked *asked) {
-    const ModelSpec *model = asked->model;
-    const TrainPlan *plan = asked->plan;
-    const Target *target = asked->target;
-    Arena *arena = asked->arena;
+static const char *experts_refusal(const Wanted *wanted) {
+    const ModelSpec *model = wanted->model;
+    const TrainPlan *plan = wanted->plan;
+    const Target *target = wanted->target;
+    Arena *arena = wanted->arena;
     if (model->experts.count == 0) {
         return NULL;
     }
@@ -109,20 +110,20 @@ static const char *experts_refusal(const Asked *asked) {
     return NULL;
 }
 
-static const char *caps_refusal(const Asked *asked) {
-    const ModelSpec *model = asked->model;
-    return on_gpu(asked->device) && (model->attention_cap > 0 || model->logit_cap > 0)
-               ? arena_format(asked->arena,
+static const char *caps_refusal(const Wanted *wanted) {
+    const ModelSpec *model = wanted->model;
+    return on_gpu(wanted->device) && (model->attention_cap > 0 || model->logit_cap > 0)
+               ? arena_format(wanted->arena,
                               "the executor's cuda device has no soft caps of scores and logits, which %s has: use "
                               "device cpu",
                               model->name)
                : NULL;
 }
 
-static const char *scale_refusal(const Asked *asked) {
-    const ModelSpec *model = asked->model;
+static const char *scale_refusal(const Wanted *wanted) {
+    const ModelSpec *model = wanted->model;
     return model->score_scalar > 0
-               ? arena_format(asked->arena,
+               ? arena_format(wanted->arena,
                               "the executor's kernels take scores over the root of head_dim %d, not of the %d of %s: "
                               "predictions do not depend on it",
                               model->head_dim, model->score_scalar, model->name)
@@ -135,69 +136,69 @@ static bool heads_fit(const ModelSpec *model) {
            value <= HEAD_DIM_MOST;
 }
 
-static const char *adapters_refusal(const Asked *asked) {
-    if (!plan_has_adapters(asked->plan)) {
+static const char *adapters_refusal(const Wanted *wanted) {
+    if (!plan_has_adapters(wanted->plan)) {
         return NULL;
     }
-    if (!asked->target->adapter_units) {
-        return arena_format(asked->arena,
+    if (!wanted->target->adapter_units) {
+        return arena_format(wanted->arena,
                             "the executor runs adapters of its own program only, not as %s has them: use target "
                             "ndtune",
-                            asked->target->name);
+                            wanted->target->name);
     }
-    return on_gpu(asked->device) ? "the executor runs adapters on processors: its cuda kernels of norms make the "
-                                   "gradients of frozen weights too; use device cpu"
-                                 : NULL;
+    return on_gpu(wanted->device) ? "the executor runs adapters on processors: its cuda kernels of norms make the "
+                                    "gradients of frozen weights too; use device cpu"
+                                  : NULL;
 }
 
-static const char *attention_refusal(const Asked *asked) {
-    return asked->plan->attention == ATTENTION_EAGER
+static const char *attention_refusal(const Wanted *wanted) {
+    return wanted->plan->attention == ATTENTION_EAGER
                ? "the executor never stores attention's probabilities, which attention eager does: use attention flash"
                : NULL;
 }
 
-static const char *overlap_refusal(const Asked *asked) {
-    return asked->plan->tp_overlap
+static const char *overlap_refusal(const Wanted *wanted) {
+    return wanted->plan->tp_overlap
                ? "the executor does not run tp collectives beside the GEMMs that they feed: use tp_overlap off"
                : NULL;
 }
 
-static const char *heads_refusal(const Asked *asked) {
-    const ModelSpec *model = asked->model;
+static const char *heads_refusal(const Wanted *wanted) {
+    const ModelSpec *model = wanted->model;
     const char *values =
-        model->latent.value > 0 ? arena_format(asked->arena, " and values of %d", model->latent.value) : "";
-    return heads_fit(model)
-               ? NULL
-               : arena_format(asked->arena, "the kernels take head_dim in multiples of %d up to %d, the model has %d%s",
-                              HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim, values);
+        model->latent.value > 0 ? arena_format(wanted->arena, " and values of %d", model->latent.value) : "";
+    return heads_fit(model) ? NULL
+                            : arena_format(wanted->arena,
+                                           "the kernels take head_dim in multiples of %d up to %d, the model has %d%s",
+                                           HEAD_DIM_GRAIN, HEAD_DIM_MOST, model->head_dim, values);
 }
 
-static const char *schedule_refusal(const Asked *asked) {
-    return plan_has_stages(asked->plan) && asked->plan->pp_schedule == PP_DUALPIPEV
+static const char *schedule_refusal(const Wanted *wanted) {
+    return plan_has_stages(wanted->plan) && wanted->plan->pp_schedule == PP_DUALPIPEV
                ? "the executor does not run forward of one chunk beside backward of another, as dualpipev does: use "
                  "pp_schedule zbv"
                : NULL;
 }
 
-static const char *vocab_refusal(const Asked *asked) {
-    const int tp = asked->plan->mesh.size[AXIS_TP];
-    return asked->target->vocab_uneven && asked->model->vocab % tp != 0
-               ? arena_format(asked->arena,
+static const char *vocab_refusal(const Wanted *wanted) {
+    const int tp = wanted->plan->mesh.size[AXIS_TP];
+    return wanted->target->vocab_uneven && wanted->model->vocab % tp != 0
+               ? arena_format(wanted->arena,
                               "the executor splits a vocabulary evenly, and tp=%d does not divide %d entries", tp,
-                              asked->model->vocab)
+                              wanted->model->vocab)
                : NULL;
 }
 
 // The worker checks whether its processor computes in bf16.
-static const char *precision_refusal(const Asked *asked) {
-    const Dtype precision = asked->plan->precision;
+static const char *precision_refusal(const Wanted *wanted) {
+    const Dtype precision = wanted->plan->precision;
     return precision != DTYPE_FP32 && precision != DTYPE_BF16
-               ? arena_format(asked->arena, "the executor computes in fp32 and bf16, not in %s", dtype_name(precision))
+               ? arena_format(wanted->arena, "the executor computes in fp32 and bf16, not in %s", dtype_name(precision))
                : NULL;
 }
 
-static const char *fields_refusal(const Asked *asked) {
-    return plan_refuse_others(asked->plan, runs_fields, "the executor does not run", asked->arena);
+static const char *fields_refusal(const Wanted *wanted) {
+    return plan_refuse_others(wanted->plan, runs_fields, "the executor does not run", wanted->arena);
 }
 
 // The first one that refuses is shown.
@@ -208,10 +209,10 @@ static const Refusal refusals[] = {target_refusal, world_refusal,    experts_ref
 
 const char *exec_check(const ModelSpec *model, const TrainPlan *plan, const Target *target, const char *device,
                        Arena *arena) {
-    const Asked asked = {model, plan, target, device, arena};
+    const Wanted wanted = {model, plan, target, device, arena};
     const char *reason = NULL;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals && !reason; i++) {
-        reason = refusals[i](&asked);
+        reason = refusals[i](&wanted);
     }
     return reason;
 }

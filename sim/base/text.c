@@ -14,10 +14,10 @@
 
 #include "sim/base/error.h"
 
-typedef struct Unit {
+typedef struct Scale {
     double scale;
     const char *name;
-} Unit;
+} Scale;
 
 // Three significant digits of value; the limits are where rounding would add a digit.
 static void format_significant(char out[TEXT_UNIT_BYTES], double value, const char *unit) {
@@ -28,7 +28,7 @@ static void format_significant(char out[TEXT_UNIT_BYTES], double value, const ch
 
 // The first unit (largest first) in which the value, rounded, is at least 1; values above 1e15 of the largest unit lose
 // the plain form.
-static char *format_units(char out[TEXT_UNIT_BYTES], double value, const Unit *units, size_t count) {
+static char *format_units(char out[TEXT_UNIT_BYTES], double value, const Scale *units, size_t count) {
     const double size = fabs(value);
     if (!isfinite(value) || size >= 1e15 * units[0].scale) {
         snprintf(out, TEXT_UNIT_BYTES, "%.3g %s", value / units[0].scale, units[0].name);
@@ -45,7 +45,7 @@ static char *format_units(char out[TEXT_UNIT_BYTES], double value, const Unit *u
 }
 
 char *text_bytes(char out[TEXT_UNIT_BYTES], double bytes) {
-    static const Unit units[] = {{0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
+    static const Scale units[] = {{0x1p50, "PiB"}, {0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}};
     if (fabs(bytes) < 1023.5) {
         snprintf(out, TEXT_UNIT_BYTES, "%.0f B", fabs(bytes) < 0.5 ? 0.0 : bytes);
         return out;
@@ -54,7 +54,7 @@ char *text_bytes(char out[TEXT_UNIT_BYTES], double bytes) {
 }
 
 char *text_seconds(char out[TEXT_UNIT_BYTES], double seconds) {
-    static const Unit units[] = {{1.0, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+    static const Scale units[] = {{1.0, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
     if (seconds == 0.0) {
         snprintf(out, TEXT_UNIT_BYTES, "0 s");
         return out;
@@ -63,7 +63,7 @@ char *text_seconds(char out[TEXT_UNIT_BYTES], double seconds) {
 }
 
 char *text_count(char out[TEXT_UNIT_BYTES], double count) {
-    static const Unit units[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}};
+    static const Scale units[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}};
     if (fabs(count) < 999.5) {
         snprintf(out, TEXT_UNIT_BYTES, "%.*f", count == floor(count) ? 0 : 1, count);
         return out;

@@ -25,7 +25,7 @@ CachingAllocator *caching_allocator_new(const CachingAllocatorOptions *options, 
 // The front of a free block; what is left of it stays free, and mostly at its place.
 static int32_t take_front(CachingAllocator *allocator, Pool *pool, size_t place, int64_t size) {
     const int32_t rest = pool->free[place].block;
-    const Block whole = allocator->blocks[rest];
+    const CachedBlock whole = allocator->blocks[rest];
     const uint64_t left = block_key(block_size(&whole) - size, block_address(&whole) + size);
     const int32_t taken =
         new_block(allocator, block_key(size, block_address(&whole)), whole.previous, rest, whole.pool);
@@ -61,7 +61,7 @@ int32_t caching_allocator_take(CachingAllocator *allocator, int64_t bytes, int s
 }
 
 void caching_allocator_give_back(CachingAllocator *allocator, int32_t block) {
-    Block *freed = &allocator->blocks[block];
+    CachedBlock *freed = &allocator->blocks[block];
     Pool *pool = &allocator->pools[freed->pool];
     const int32_t previous = freed->previous, next = freed->next;
     ASSERT(freed->state == BLOCK_TAKEN);
@@ -76,7 +76,7 @@ void caching_allocator_give_back(CachingAllocator *allocator, int32_t block) {
         gap_up(pool->free, pool->free_count--, place, UINT64_MAX);
     }
     if (is_free(allocator, previous)) {
-        Block *joined = &allocator->blocks[previous];
+        CachedBlock *joined = &allocator->blocks[previous];
         const size_t place = place_of(allocator, pool, previous);
         merge_blocks(allocator, pool, previous, block);
         pool->free[gap_up(pool->free, pool->free_count, place, joined->key)] = (FreeBlock){joined->key, previous};

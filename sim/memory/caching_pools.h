@@ -14,12 +14,12 @@ typedef enum { BLOCK_TAKEN, BLOCK_FREE, BLOCK_HOLE } BlockState;
 
 enum { UNIT_BYTES = 512, KEY_SHIFT = 32 };  // kMinBlockSize of c10/core/AllocatorConfig.h (PyTorch 2.11)
 
-typedef struct Block {
+typedef struct CachedBlock {
     uint64_t key;            // size, then address; addresses repeat after 2 TiB
     int32_t previous, next;  // in its segment; -1 = none
     int32_t pool;
     BlockState state;
-} Block;
+} CachedBlock;
 
 typedef struct FreeBlock {
     uint64_t key;
@@ -38,7 +38,7 @@ struct CachingAllocator {
     Arena *arena;
     CachingAllocatorOptions options;
     Pool *pools;  // small and large of each stream
-    Block *blocks;
+    CachedBlock *blocks;
     size_t block_count, block_capacity;
     int32_t unused;  // chain of merged blocks, by next
     int64_t limit, reserved, most_reserved;
@@ -49,11 +49,11 @@ static inline uint64_t block_key(int64_t size, int64_t address) {
     return (uint64_t)size << KEY_SHIFT | (uint32_t)address;
 }
 
-static inline int64_t block_size(const Block *block) {
+static inline int64_t block_size(const CachedBlock *block) {
     return (int64_t)(block->key >> KEY_SHIFT);
 }
 
-static inline int64_t block_address(const Block *block) {
+static inline int64_t block_address(const CachedBlock *block) {
     return (int64_t)(uint32_t)block->key;
 }
 
@@ -68,10 +68,10 @@ static inline int32_t new_block(CachingAllocator *allocator, uint64_t key, int32
         allocator->unused = allocator->blocks[made].next;
     } else {
         allocator->blocks = arena_grow(allocator->arena, allocator->blocks, allocator->block_count,
-                                       &allocator->block_capacity, sizeof(Block));
+                                       &allocator->block_capacity, sizeof(CachedBlock));
         made = (int32_t)allocator->block_count++;
     }
-    Block *block = &allocator->blocks[made];
+    CachedBlock *block = &allocator->blocks[made];
     block->key = key;
     block->previous = previous;
     block->next = next;
@@ -87,8 +87,8 @@ static inline void forget_block(CachingAllocator *allocator, int32_t block) {
 
 // The next block joins the one before it.
 static inline void merge_blocks(CachingAllocator *allocator, Pool *pool, int32_t before, int32_t behind) {
-    Block *left = &allocator->blocks[before];
-    const Block *right = &allocator->blocks[behind];
+    CachedBlock *left = &allocator->blocks[before];
+    const CachedBlock *right = &allocator->blocks[behind];
     left->key += right->key >> KEY_SHIFT << KEY_SHIFT;
     left->next = right->next;
     if (right->next >= 0) {
@@ -149,7 +149,7 @@ static inline size_t place_of(const CachingAllocator *allocator, const Pool *poo
 }
 
 static inline void free_insert(CachingAllocator *allocator, int32_t index) {
-    Block *block = &allocator->blocks[index];
+    CachedBlock *block = &allocator->blocks[index];
     Pool *pool = &allocator->pools[block->pool];
     if (pool->free_count == pool->free_capacity) {
         pool->free =
@@ -173,7 +173,7 @@ static inline void free_remove(CachingAllocator *allocator, int32_t block) {
 
 // What a block has beyond `size` becomes the block after it.
 static inline int32_t cut_off(CachingAllocator *allocator, int32_t block, int64_t size, BlockState state) {
-    const Block whole = allocator->blocks[block];
+    const CachedBlock whole = allocator->blocks[block];
     Pool *pool = &allocator->pools[whole.pool];
     const uint64_t key = block_key(block_size(&whole) - size, block_address(&whole) + size);
     const int32_t rest = new_block(allocator, key, block, whole.next, whole.pool);

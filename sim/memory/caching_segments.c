@@ -53,7 +53,7 @@ static int32_t grow_segment(CachingAllocator *allocator, int32_t pool_index, int
         allocator->blocks[last].key += block_key(more, 0);
         return last;
     }
-    const Block *end = last >= 0 ? &allocator->blocks[last] : NULL;
+    const CachedBlock *end = last >= 0 ? &allocator->blocks[last] : NULL;
     const int64_t address = end ? block_address(end) + block_size(end) : 0;
     const int32_t block = new_block(allocator, block_key(more, address), last, -1, pool_index);
     if (last >= 0) {
@@ -69,12 +69,12 @@ static int32_t grow_segment(CachingAllocator *allocator, int32_t pool_index, int
 // be mapped for it.
 static int32_t find_holes(const CachingAllocator *allocator, const Pool *pool, int64_t size, int64_t *more) {
     for (int32_t at = pool->has_holes ? pool->first : -1; at >= 0; at = allocator->blocks[at].next) {
-        const Block *hole = &allocator->blocks[at];
+        const CachedBlock *hole = &allocator->blocks[at];
         const int32_t begin = is_free(allocator, hole->previous) ? hole->previous : at;
         int64_t room = 0;
         *more = 0;
         for (int32_t i = begin; hole->state == BLOCK_HOLE && room < size && i >= 0; i = allocator->blocks[i].next) {
-            const Block *block = &allocator->blocks[i];
+            const CachedBlock *block = &allocator->blocks[i];
             if (block->state == BLOCK_TAKEN) {
                 break;
             }
@@ -129,7 +129,7 @@ static void drop_holes_at_end(CachingAllocator *allocator, Pool *pool) {
 
 // Whole pages of a free block go back.
 static void unmap(CachingAllocator *allocator, int32_t block) {
-    const Block whole = allocator->blocks[block];
+    const CachedBlock whole = allocator->blocks[block];
     Pool *pool = &allocator->pools[whole.pool];
     const int64_t page = page_size(pool), address = block_address(&whole), behind = address + block_size(&whole);
     const int64_t begin = int_round_up(address, page), end = behind / page * page;
@@ -154,7 +154,7 @@ static void free_whole_segments(CachingAllocator *allocator, Pool *pool) {
     size_t kept = 0;
     for (size_t i = 0; i < pool->free_count; i++) {
         const int32_t index = pool->free[i].block;
-        const Block *block = &allocator->blocks[index];
+        const CachedBlock *block = &allocator->blocks[index];
         if (block->previous < 0 && block->next < 0) {
             allocator->reserved -= block_size(block);
             forget_block(allocator, index);
