@@ -64,7 +64,7 @@ static const char *const on_gb300[] = {
 
 // How far what one sequence takes is from the mean: 16.3 % of 32 (median of 16 golden files of Megatron-LM's tests on
 // one data-parallel rank, tests/accuracy/megatron_ci/RESULTS.md), as of arrivals without a memory.
-#define READ_SPREAD "node.sequence_read_spread=0.92"
+#define DRIVE(read_s) "node.sequence_read_s=" read_s ";node.sequence_read_spread=0.92"
 
 // Of the_pile (its model_config.yaml), where all others read common_pile: at what rate is known by this test alone.
 static const char *const other_data[] = {"/deepseek_proxy_fsdp_ep2_fsdp2_1node/", NULL};
@@ -78,6 +78,5 @@ const char *row_drive(const RunRow *row) {
     if (!row_is_of_core(row) || !row_cites(row, "_1node/") || row_cites_any(row, other_data)) {
         return "";
     }
-    return row_cites_any(row, on_gb300) ? "node.sequence_read_s=0.107;" READ_SPREAD
-                                        : "node.sequence_read_s=0.056;" READ_SPREAD;
+    return row_cites_any(row, on_gb300) ? DRIVE("0.107") : DRIVE("0.056");
 }
