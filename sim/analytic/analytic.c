@@ -441,9 +441,7 @@ Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *es
     analytic_see_chips(analytic, plan);
     TRY(plan_keeps_layers(plan) ? analytic_estimate_partly(analytic, plan, estimate, error)
                                 : analytic_estimate_whole(analytic, plan, estimate, error));
-    const double wait_s = cost_data_wait_s(&analytic->cost, plan, estimate->step_s);
-    estimate->step_s += wait_s;
-    estimate->overhead_s += wait_s;
+    cost_wait_for_data(&analytic->cost, plan, &estimate->step_s, &estimate->overhead_s);
     return STATUS_OK;
 }
 

@@ -59,9 +59,9 @@ typedef struct CostModel {
 // What a step takes beyond its tasks (step_edges.c).
 double cost_step_fixed_s(const CostModel *model, const ModelSpec *spec, const TrainPlan *plan);
 
-// After which the last rank has a step's data; by which that is later than a step of so many seconds asks for them.
+// After which the last rank has a step's data; by which a step that asks for them earlier becomes longer.
 double cost_data_s(const Node *node, const TrainPlan *plan);
-double cost_data_wait_s(const CostModel *model, const TrainPlan *plan, double step_s);
+double cost_wait_for_data(const CostModel *model, const TrainPlan *plan, double *step_s, double *overhead_s);
 
 // A chunk's pass, with its messages to and from the chunk before it and the one after it, where that was timed, else 0.
 typedef struct ChunkHost {

@@ -133,6 +133,9 @@ double cost_data_s(const Node *node, const TrainPlan *plan) {
     return node->sequence_read_s * sequences * (1 + late);
 }
 
-double cost_data_wait_s(const CostModel *model, const TrainPlan *plan, double step_s) {
-    return fmax(0, cost_data_s(&model->profile->node, plan) - step_s);
+double cost_wait_for_data(const CostModel *model, const TrainPlan *plan, double *step_s, double *overhead_s) {
+    const double wait_s = fmax(0, cost_data_s(&model->profile->node, plan) - *step_s);
+    *step_s += wait_s;
+    *overhead_s += wait_s;
+    return wait_s;
 }

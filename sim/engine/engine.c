@@ -126,10 +126,7 @@ static void report(Simulation *simulation, double step_fixed_s, Arena *arena, En
 }
 
 void engine_wait_for_data(const CostModel *cost, const TrainPlan *plan, EngineResult *result) {
-    const double wait_s = cost_data_wait_s(cost, plan, result->step_s);
-    result->step_s += wait_s;
-    result->overhead_s += wait_s;
-    result->timeline.step_s += wait_s;
+    result->timeline.step_s += cost_wait_for_data(cost, plan, &result->step_s, &result->overhead_s);
 }
 
 Status engine_run_costs(const StepProgram *program, const EngineCosts *costs, const EngineOptions *options,

@@ -252,14 +252,21 @@ Test(cost, weights_that_are_hashed_after_each_step_take_the_host_by_what_a_rank_
     cr_expect_float_eq(cost_step_fixed_s(&cost, &model, &plan), 1.5e-9 * (all - experts / 2), 1e-12);
 }
 
+static double waited_s(const ClusterProfile *profile, const TrainPlan *plan, double step_s) {
+    double waited_s = step_s, overhead_s = 0;
+    const double wait_s = cost_wait_for_data(&(CostModel){.profile = profile}, plan, &waited_s, &overhead_s);
+    cr_expect(overhead_s == wait_s && waited_s == step_s + wait_s);
+    return wait_s;
+}
+
 // Read ahead, so that they cost nothing while a step takes longer than they do.
 Test(cost, data_that_come_later_than_a_step_asks_are_waited_for) {
     const ClusterProfile slow = {.node.sequence_read_s = 0.05}, fast = {.node.sequence_read_s = 0};
     const TrainPlan plan = {
         .micro_batch = 4, .grad_accum = 8, .mesh.size = {[AXIS_DP_REPLICATE] = 1, [AXIS_DP_SHARD] = 1}};
-    cr_expect_float_eq(cost_data_wait_s(&(CostModel){.profile = &slow}, &plan, 0.6), 1, 1e-9);
-    cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &slow}, &plan, 1.7), 0);
-    cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &fast}, &plan, 0.6), 0);
+    cr_expect_float_eq(waited_s(&slow, &plan, 0.6), 1, 1e-9);
+    cr_expect_eq(waited_s(&slow, &plan, 1.7), 0);
+    cr_expect_eq(waited_s(&fast, &plan, 0.6), 0);
 }
 
 // What a user says of one rank's drive is so of each.
@@ -267,7 +274,7 @@ Test(cost, without_a_spread_many_that_read_wait_as_one_does) {
     const ClusterProfile slow = {.node.sequence_read_s = 2};
     const TrainPlan plan = {
         .micro_batch = 1, .grad_accum = 1, .mesh.size = {[AXIS_DP_REPLICATE] = 8, [AXIS_DP_SHARD] = 64}};
-    cr_expect_eq(cost_data_wait_s(&(CostModel){.profile = &slow}, &plan, 0.5), 1.5);
+    cr_expect_eq(waited_s(&slow, &plan, 0.5), 1.5);
 }
 
 // Three golden files of four ranks, of 8 sequences each, have 73, 77 and 79 ms a sequence where one rank takes 56.
@@ -275,7 +282,7 @@ Test(cost, the_slowest_of_ranks_that_read_is_waited_for) {
     const ClusterProfile slow = {.node = {.sequence_read_s = 0.056, .sequence_read_spread = 0.92}};
     const TrainPlan plan = {
         .micro_batch = 4, .grad_accum = 2, .mesh.size = {[AXIS_DP_REPLICATE] = 1, [AXIS_DP_SHARD] = 4}};
-    cr_expect_float_eq(cost_data_wait_s(&(CostModel){.profile = &slow}, &plan, 0) / 8, 0.077, 0.003);
+    cr_expect_float_eq(waited_s(&slow, &plan, 0) / 8, 0.077, 0.003);
 }
 
 // A product of 16 experts has GroupedLinear's Python, which a loop over them has not; beside calls of cuBLAS, 20.3 us.
