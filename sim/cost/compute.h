@@ -91,7 +91,7 @@ bool task_has_engine_layers(const Target *target, const TrainPlan *plan);
 // Of a module of Megatron-core's, with its Python; 0 = as it is counted (module_host.c).
 double module_host_operations(const Target *target, const TrainPlan *plan, const Task *task);
 // Of a product of experts, without its calls.
-double module_grouped_operations(const Target *target, const Task *task);
+double module_grouped_operations(const Task *task);
 
 // What autocast moves beside the operation; does it cast weights (autocast.c)?
 bool cost_autocasts_weights(const Target *target, const TrainPlan *plan);

@@ -85,8 +85,8 @@ static const ModuleHost of_experts[TASK_KIND_COUNT] = {
 };
 static const ModuleHost of_group = {98, 33}, of_grouped = {4.4F, 2.35F};
 
-double module_grouped_operations(const Target *target, const Task *task) {
-    if (task->kind != TASK_GROUPED_GEMM || target->runtime.experts_one_by_one) {
+double module_grouped_operations(const Task *task) {
+    if (task->kind != TASK_GROUPED_GEMM) {
         return 0;
     }
     const bool forward = task->phase != PHASE_BACKWARD;
