@@ -96,9 +96,9 @@ static bool predates_fused_order(const RunRow *row, const Target *target) {
            row_ran_before(row, "2025-02-10");
 }
 
-// Transformer Engine keeps what stands for gradients since its ba5dc5dde, of 2.4 and, a month before, 2.3.
-static bool predates_placeholders(const RunRow *row, const Target *target) {
-    return target->gradient_placeholders && row_ran_before(row, "2025-06-03");
+// Transformer Engine keeps its dummy gradients since its ba5dc5dde, of 2.4 and, a month before, 2.3.
+static bool predates_dummies(const RunRow *row, const Target *target) {
+    return target->dummy_gradients && row_ran_before(row, "2025-06-03");
 }
 
 static void take_workspaces(const RunRow *row, TargetRuntime *runtime) {
@@ -202,8 +202,8 @@ static const Label labels[] = {
     {.flag = FLAG(gathers_again), .settings = SETTINGS(SET(tp_regathers, true))},
     {.flag = FLAG(routes_apart), .settings = SETTINGS(SET(runtime.routes_apart, true))},
     {.holds = predates_fused_order, .settings = SETTINGS(SET(runtime.routes_apart, true))},
-    {.is = row_adds_gradients, .settings = SETTINGS(SET(gradient_placeholders, false))},
-    {.holds = predates_placeholders, .settings = SETTINGS(SET(gradient_placeholders, false))},
+    {.is = row_adds_gradients, .settings = SETTINGS(SET(adds_gradients, true))},
+    {.holds = predates_dummies, .settings = SETTINGS(SET(dummy_gradients, false))},
     {.flag = FLAG(router_fp32), .settings = SETTINGS(SET(runtime.routes_in_fp32, true))},
     {.flag = FLAG(activation_apart), .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
     // no bias_activation_fusion in its recipes or bridge (Megatron-Bridge 619cc20bd, f3ae2767b)

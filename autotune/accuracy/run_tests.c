@@ -80,7 +80,6 @@ enum { ROUNDS_AT_FIRST = 3 };
 
 void take_experts_of_test(const RunRow *row, TargetRuntime *runtime) {
     runtime->routes_apart = true;
-    runtime->adds_gradients = row_adds_gradients(row);
     runtime->balances_nothing = row_cites_any(row, unbalanced);
     runtime->experts_one_by_one = row_cites_any(row, one_by_one);
     runtime->sinkhorn_rounds = row->balance && strcmp(row->balance, "sinkhorn") == 0 ? ROUNDS_AT_FIRST : 0;

@@ -248,7 +248,7 @@ static int64_t parameter_operations(const Target *target, const Task *task) {
     const bool of_weight = task->phase == PHASE_BACKWARD && task->trans_a;
     const bool asks = task->phase == PHASE_FORWARD && task->dtype == DTYPE_FP8 && !target->experts_at_once;
     const int64_t parameters = task->groups;
-    return of_weight && target->runtime.adds_gradients ? 2 * parameters : of_weight || asks ? parameters : 0;
+    return of_weight && target->adds_gradients ? 2 * parameters : of_weight || asks ? parameters : 0;
 }
 
 // Without moe-grouped-gemm each expert is an MLP (Megatron-LM's SequentialMLP at d98e8a64d): of each product the Python

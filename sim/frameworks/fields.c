@@ -145,7 +145,7 @@ static const TargetField fields[] = {
     NEWER(runtime.fills_results),
     NEWER(runtime.routes_apart),
     NEWER(runtime.experts_one_by_one),
-    NEWER(runtime.adds_gradients),
+    HASHED_AS(adds_gradients, "runtime.adds_gradients"),
     NEWER(runtime.balances_nothing),
     NEWER(runtime.sinkhorn_rounds),
     NEWER(runtime.router_rope_apart),
@@ -192,7 +192,7 @@ static const TargetField fields[] = {
     NEWER(runtime.update_host_s_per_tensor),
     NEWER(runtime.hashed_s_per_parameter),
     NEWER(experts_recompute_whole),
-    NEWER(gradient_placeholders),
+    HASHED_AS(dummy_gradients, "gradient_placeholders"),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace

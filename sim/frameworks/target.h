@@ -43,7 +43,8 @@ typedef struct Target {
     bool fused_projections, fused_qkv;  // one GEMM for q,k,v and one for gate,up; for q,k,v regardless of those
     bool deferred_reduce, late_reduce;  // gradients are reduced on the last micro-step only; stage 1: behind backward
     bool gradient_buffer;               // whole gradients have their own memory from the start, accumulated or not
-    bool gradient_placeholders;         // a tensor of each weight's shape stands for what products added to a gradient
+    bool adds_gradients;      // products add none to its sum: one more launch does (no gradient accumulation fusion)
+    bool dummy_gradients;     // where products do, a tensor of each weight's shape that autograd is handed is kept
     unsigned serial_stages;   // bit 1 << stage: where kernels wait for reductions unless a plan says otherwise
     unsigned overlap_stages;  // the same: where it has a switch for that
     bool replicas_each_step;  // reduced on every micro-step over dp_replicate too; at stage 0 none are left for the end

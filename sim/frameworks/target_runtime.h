@@ -41,10 +41,9 @@ typedef struct TargetRuntime {
     bool plain_gelu;     // an MLP without gate and bias has PyTorch's, where Megatron-core compiles the bias with it
     bool fills_results;  // deterministic: what is allocated is filled first
     // Experts without switches of Megatron-core: the router and the order of tokens are operations of PyTorch (neither
-    // moe-router-fusion nor moe-permute-fusion); each expert is an MLP of modules (no moe-grouped-gemm); a gradient is
-    // added to its sum by a launch (no-gradient-accumulation-fusion); no loss balances the choice (moe-aux-loss-coeff
-    // is 0, its default); rounds of Sinkhorn's balance, each read (0: none)
-    bool routes_apart, experts_one_by_one, adds_gradients, balances_nothing;
+    // moe-router-fusion nor moe-permute-fusion); each expert is an MLP of modules (no moe-grouped-gemm); no loss
+    // balances the choice (moe-aux-loss-coeff is 0, its default); rounds of Sinkhorn's balance, each read (0: none)
+    bool routes_apart, experts_one_by_one, balances_nothing;
     int sinkhorn_rounds;
     bool scatters_rows;   // of experts, and the gradients of those picked, by scatter_add
     bool routes_in_fp32;  // moe-router-dtype: where all ranks' tokens are gathered their results are summed in it

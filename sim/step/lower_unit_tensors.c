@@ -165,7 +165,7 @@ static bool is_multiplied(const Lowering *lowering, const ParamSlice *slice) {
 }
 
 // Once for each shape of a weight, whose slices follow each other.
-static int64_t placeholder_elements(const Lowering *lowering, const Unit *unit) {
+static int64_t dummy_elements(const Lowering *lowering, const Unit *unit) {
     int64_t rows[MAX_SLICES], cols[MAX_SLICES], sum = 0;
     int weights = 0;
     for (int k = 0; k < unit->trained_slices; k++) {
@@ -193,12 +193,13 @@ static int64_t placeholder_elements(const Lowering *lowering, const Unit *unit) 
 // What autograd is handed in place of gradients that products have added to the buffer already (get_dummy_wgrad of
 // Transformer Engine, pytorch/module/base.py since 2025-04; Megatron-core's own head too since 2025-08,
 // tensor_parallel/layers.py): never freed.
-static void keep_placeholders(Lowering *lowering, int u) {
+static void keep_dummies(Lowering *lowering, int u) {
     const Unit *unit = &lowering->units[u];
-    const int64_t elements = lowering->target->gradient_placeholders ? placeholder_elements(lowering, unit) : 0;
+    const bool keeps = lowering->target->dummy_gradients && !lowering->target->adds_gradients;
+    const int64_t elements = keeps ? dummy_elements(lowering, unit) : 0;
     if (elements > 0) {
         const int32_t kept =
-            persistent_tensor(lowering, unit_names(lowering, u)->placeholders, ROLE_GRADIENT, unit->dtype, elements, 1);
+            persistent_tensor(lowering, unit_names(lowering, u)->dummies, ROLE_GRADIENT, unit->dtype, elements, 1);
         lowering->tensors[kept].untouched = true;
     }
 }
@@ -214,7 +215,7 @@ void lower_unit_tensors(Lowering *lowering) {
         choose_gradients(lowering, u);
         if (lowering->units[u].trainable) {
             keep_buckets(lowering, u);
-            keep_placeholders(lowering, u);
+            keep_dummies(lowering, u);
             lower_states(lowering, u, unit_names(lowering, u)->moment1, unit_names(lowering, u)->moment2);
         }
         lower_offload(lowering, &lowering->units[u]);

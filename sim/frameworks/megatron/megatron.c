@@ -132,15 +132,15 @@ static const TargetVersion megatron_core = {
         SET(recompute_modules, RECOMPUTE_CORE_ATTENTION | RECOMPUTE_NORMS | RECOMPUTE_MLP |
                                    RECOMPUTE_EXPERT_ACTIVATION | RECOMPUTE_LATENT_UP | RECOMPUTE_EXPERTS),
         SET(cp_ring, true), SET(cp_allgather, true),
-        SET(cp_scatters, true),            // _attn_cp_kv_allgather_bwd_reduce_scatter of Transformer Engine
-        SET(cp_gathers_first, true),       // its AttnFuncWithCPAndKVAllGather, on the compute stream
-        SET(cp_half_gradients, true),      // Transformer Engine context_parallel.py: p2p buffers of kv.dtype
-        SET(reduces_often_bf16, true),     // NeMo's bf16_mixed (grad_reduce_in_fp32=False), --grad-reduce-in-bf16 of
-                                           // Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh
-        SET(shares_keys, true),            // since f7dfb99795 of 2025-12 (transformer/attention.py)
-        SET(gradient_placeholders, true),  // get_dummy_wgrad of Transformer Engine, since 2025-04
-        SET(tp_reduce_overlaps, true),     // input gradient reduced concurrently with the weight gradient
-        SET(tp_regathers, true),           // its linear layer keeps the split input only
+        SET(cp_scatters, true),         // _attn_cp_kv_allgather_bwd_reduce_scatter of Transformer Engine
+        SET(cp_gathers_first, true),    // its AttnFuncWithCPAndKVAllGather, on the compute stream
+        SET(cp_half_gradients, true),   // Transformer Engine context_parallel.py: p2p buffers of kv.dtype
+        SET(reduces_often_bf16, true),  // NeMo's bf16_mixed (grad_reduce_in_fp32=False), --grad-reduce-in-bf16 of
+                                        // Megatron-LM examples/llama/train_llama3_8b_h100_fp8.sh
+        SET(shares_keys, true),         // since f7dfb99795 of 2025-12 (transformer/attention.py)
+        SET(dummy_gradients, true),     // get_dummy_wgrad of Transformer Engine, since 2025-04
+        SET(tp_reduce_overlaps, true),  // input gradient reduced concurrently with the weight gradient
+        SET(tp_regathers, true),        // its linear layer keeps the split input only
         SET(fused_softmax, false), SET(default_attention, ATTENTION_CUDNN), SET(engine_attention, true),
         SET(fp8_flavour, FP8_TRANSFORMER_ENGINE),  // --fp8-format, Transformer Engine layers
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_DELAYED) | FP8_BIT(FP8_MX) | FP8_BIT(FP8_BLOCK) |
@@ -199,7 +199,7 @@ static const TargetVersion megatron_0_4 = {
     .settings = SETTINGS(SET(runtime.follows_processor, false), SET(runtime.gathers_beside_forward, false),
                          SET(runtime.bucket_parameters_per_rank, 0), SET(recompute_modules, 0),
                          SET(fp8_activation, false), SET(op_fuser, false), SET(qkv_rope, false),
-                         SET(shares_keys, false), SET(group_rule, GROUPS_OF_STAGES), SET(gradient_placeholders, false),
+                         SET(shares_keys, false), SET(group_rule, GROUPS_OF_STAGES), SET(dummy_gradients, false),
                          SET(runtime.cuda_13, false), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
 };
 

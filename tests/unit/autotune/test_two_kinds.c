@@ -21,18 +21,19 @@ typedef struct Shape {
     const char *target;
     Mesh mesh;
     Recompute recompute;
-    bool placeholders;  // a tensor of each shape of a weight, once for all layers
+    bool dummies;  // a tensor of each shape of a weight, once for all layers
 } Shape;
 
 // A small DeepSeek-V2 with these runs of layers. A host that issues experts one by one falls behind in MoE layers and
 // catches up in dense ones, which is not additive, and so does one that issues dense ones module by module: here one
-// launch has them all, and modules take no longer than launches. Nor are placeholders, which are of the shapes of both.
+// launch has them all, and modules take no longer than launches. Nor are dummy gradients, which have the shapes of
+// both.
 static Prediction predicted(const Shape *shape, const LayerRun *runs, int count) {
     TuneRequest request = request_for(&arena, 8, "deepseek-v2-lite", "dgx-h100", shape->target);
     Target at_once = *request.target;
     at_once.experts_at_once = true;
     at_once.runtime.module_operations = 0;
-    at_once.gradient_placeholders = shape->placeholders;
+    at_once.dummy_gradients = shape->dummies;
     request.target = &at_once;
     request.model.layers = LAYERS;
     request.model.runs = runs;
@@ -79,7 +80,7 @@ Test(two_kinds, half_of_each_take_the_mean_of_all_of_either) {
 }
 
 // Of the experts' weights and of the shared expert's there is one each, of however many layers and experts.
-Test(two_kinds, weights_of_either_have_placeholders_of_their_own) {
+Test(two_kinds, weights_of_either_have_dummy_gradients_of_their_own) {
     const Shape with = {"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE, true};
     const Shape without = {"megatron", {.size = SIZES(1, 8, 1, 1)}, RECOMPUTE_NONE, false};
     const double of_both = (double)(predicted(&with, first_dense, 2).memory.peak_bytes -

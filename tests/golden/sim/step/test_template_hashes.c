@@ -4,7 +4,7 @@
 // the head over tp; DeepSpeed, because stages 0 to 2 reduce on the stream of the kernels, and stage 3 of 0.19.8 copies
 // gradients to fp32 one sub-group at a time; nanotron, because act(gate) is kept for backward, without ZeRO
 // replicas hold DDP's buckets, and its code holds more than its operations need (gathered inputs, packed products, flat
-// copies); Megatron, because a tensor of each weight's shape stands for gradients. So have sliding windows shorter than
+// copies); Megatron, because dummy gradients of each weight's shape are kept. So have sliding windows shorter than
 // the sequence (mistral, phi-3), whose attention became one, and recomputed layers over cp of all but our own target,
 // whose backward packs anew. Workers refuse a request with another hash, and measurements are stored under it. A line
 // is "model target hash plan".

@@ -297,12 +297,28 @@ Test(run_labels, experts_of_megatrons_tests_are_one_by_one_where_they_are_not_gr
     const TargetRuntime one_by_one = runtime_of_test(
         MEGATRON_TESTS "moe/gpt3_mcore_te_tp2_pp1_resume_torch_dist_te_8experts2parallel_dist_optimizer/golden.json",
         "sinkhorn");
-    cr_expect(one_by_one.experts_one_by_one && one_by_one.routes_apart && one_by_one.adds_gradients);
+    cr_expect(one_by_one.experts_one_by_one && one_by_one.routes_apart);
     cr_expect_eq(one_by_one.sinkhorn_rounds, 3);
     const TargetRuntime grouped = runtime_of_test(
         MEGATRON_TESTS "moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer/golden.json", "aux_loss");
     cr_expect(!grouped.experts_one_by_one && grouped.routes_apart && grouped.balances_nothing);
     cr_expect_eq(grouped.sinkhorn_rounds, 0);
+}
+
+// Whatever they say of experts.
+Test(run_labels, tests_add_gradients_by_a_launch_but_few) {
+    static const struct {
+        const char *locator;
+        bool adds;
+    } cases[] = {{"moe/gpt3_moe_mcore_te_ep8_resume_torch_dist_dist_optimizer/golden.json", true},
+                 {"moe/deepseek_proxy_fsdp_ep2_fsdp2/golden.json", true},
+                 {"gpt/gpt3_mcore_te_tp1_pp4_vp1/golden.json", true},
+                 {"moe/gpt3_mcore_te_tp2_pp2_ep4_etp1_memory_speed/golden.json", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *locator = arena_format(&arena, MEGATRON_TESTS "%s", cases[i].locator);
+        const RunCase run = case_of("dgx-h100", "megatron", "2026-08-12", locator);
+        cr_expect_eq(run.request.target->adds_gradients, cases[i].adds, "%s", locator);
+    }
 }
 
 Test(run_labels, rows_of_recipes_are_no_tests) {
