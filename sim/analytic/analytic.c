@@ -326,7 +326,8 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->bubble_s = 0;
     estimate->stage = 0;
     estimate->is_bound = estimate->is_too_large = false;
-    estimate->issued_s = times->issued_s;
+    estimate->forward_lead_s = times->forward_lead_s;
+    estimate->lead_s = times->lead_s;
     estimate->once = times->once;
     estimate->update = times->update;
     estimate->optimizer_s = times->optimizer_s;

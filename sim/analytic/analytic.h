@@ -51,11 +51,11 @@ typedef struct Estimate {
     double growing_bytes;                            // of these, whole gradients, first allocated by the first backward
     double first_growing_bytes, last_growing_bytes;  // of these, the embedding's and the head's
     double early_bytes;                              // of the peak, gathered until the last forward of the embedding
-    double issued_s;                                 // by when a stage's host has issued all micro-steps
-    OnceTimes once;                                  // of step_s, of a stage alone
-    UpdateTimes update;                              // of step_s
-    bool is_bound;                                   // step_s is a lower bound (analytic_estimate_within)
-    bool is_too_large;                               // only the bytes are known: they exceed the limit of interest
+    double forward_lead_s, lead_s;  // by which a stage's host has issued the last forward, and all, before they end
+    OnceTimes once;                 // of step_s, of a stage alone
+    UpdateTimes update;             // of step_s
+    bool is_bound;                  // step_s is a lower bound (analytic_estimate_within)
+    bool is_too_large;              // only the bytes are known: they exceed the limit of interest
 } Estimate;
 
 // Of a quantity with all layers recomputed and with none: that with the share `kept` of them kept.

@@ -33,7 +33,7 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     TRY(analytic_time_alike(analytic, &plan, &more, error));
     times->pace_s = more.step_s - few->step_s;
     times->host_s = fmax(0, more.overhead_s - few->overhead_s);
-    times->lead_s = fmax(0, times->pace_s - (more.issued_s - few->issued_s));
+    times->lead_s = fmax(0, more.lead_s - few->lead_s);
     few->once = more.once;
     times->last_s = stage_is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
     // A single micro-step may reduce into buffers of few layers: its backward waits for these.
@@ -172,17 +172,21 @@ static bool stops_host(const Analytic *analytic, const TrainPlan *plan) {
     return target_stops_host(analytic->cost.target, plan) || message_sleep_s(&analytic->cost, &plan->mesh) > 0;
 }
 
-// What the fullest stage's host has no lead to issue in; one that waits, for messages or in layers, has none.
+// What the fullest stage's host has no lead to issue in. One that stops at messages has none; one that waits in layers
+// what it has issued behind the last wait of a forward, which others follow before there is a backward; one that goes
+// on, in each micro-step what it does not need.
 static ChunkHost chunk_host(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                             const StageSplit *split, const StageTimes *fullest) {
-    const bool stops = stops_host(analytic, plan);
-    if (!stops && cost_host_waits_in_layers(&analytic->cost, plan) && !waits_for_host(fullest)) {
-        return (ChunkHost){0};
-    }
     ChunkHost host = cost_chunk_host(&analytic->cost, plan);
+    if (stops_host(analytic, plan)) {
+        return host;
+    }
+    if (cost_host_waits_in_layers(&analytic->cost, plan)) {
+        const double lead_s = fmax(0, fullest->step.forward_lead_s);
+        return (ChunkHost){fmax(0, host.before_s - lead_s), fmax(0, host.after_s - lead_s)};
+    }
     const double issue_s = stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &host);
-    const double lead_s = stops || waits_for_host(fullest) ? 0 : fullest->lead_s;
-    const double shown = issue_s > lead_s ? 1 - lead_s / issue_s : 0;
+    const double shown = issue_s > fullest->lead_s ? 1 - fullest->lead_s / issue_s : 0;
     host.before_s *= shown;
     host.after_s *= shown;
     return host;

@@ -122,8 +122,8 @@ void overlap_add_copies(Overlap *overlap, int pass, const StepProgram *program, 
 typedef struct OverlapTimes {
     double step_s, compute_s, optimizer_s;
     double exposed_s[AXIS_COUNT];
-    double issued_s;  // by when the host has issued all micro-steps
-    OnceTimes once;   // of two micro-steps and more
+    double forward_lead_s, lead_s;  // by which the host has issued the last forward, and all, before they end
+    OnceTimes once;                 // of two micro-steps and more
     UpdateTimes update;
 } OverlapTimes;
 

@@ -18,6 +18,7 @@ typedef struct Run {
     int layer;
     const LayerFactors *factors;         // of the section at hand
     double section_s[OVERLAP_SECTIONS];  // of the latest micro-step: by which each advanced the compute lane
+    double lead_s[OVERLAP_SECTIONS];     // and by which the host had issued it before its end
 } Run;
 
 enum { CLOCK_COUNT = sizeof(Clocks) / sizeof(double) };
@@ -382,6 +383,7 @@ static void run_micro_step(const Step *step, MicroVariant variant, Run *run) {
             run_section(step->overlap, range, step->costs, run);
         }
         run->section_s[section] = run->clocks.compute - before_s;
+        run->lead_s[section] = run->clocks.compute - run->clocks.host;
         if (step->stops->after[section]) {
             run->clocks.host = later(run->clocks.host, run->clocks.compute);
         }
@@ -485,7 +487,8 @@ void overlap_run(const Overlap *overlap, const ShardCosts *costs, const OverlapC
         add_sums(&step, OVERLAP_MICRO_LAST, 1, times);
     }
     const double sharding_s = clocks->exposed;
-    times->issued_s = clocks->host;
+    times->forward_lead_s = run.lead_s[OVERLAP_FORWARD];
+    times->lead_s = run.lead_s[OVERLAP_END];
     times->exposed_s[most_exposed(times)] -= clocks->hidden;
     overlap_run_update(overlap, costs, contention, &run.clocks, times);
     times->exposed_s[AXIS_DP_SHARD] += sharding_s;

@@ -207,3 +207,29 @@ Test(analytic_pipelines, hosts_that_messages_stop_are_late_on_the_last_stage_bef
     }
     arena_free(&arena);
 }
+
+// A host that reads counts back in each layer is ahead of the device by the experts behind the last of them: until the
+// device waits for it everywhere, what a chunk's messages cost it is hidden.
+Test(analytic_pipelines, hosts_that_wait_in_layers_issue_messages_beside_experts) {
+    static const double paces[] = {1, 2, 2.45, 2.55, 3};
+    Arena arena = {0};
+    Error error = {0};
+    Drawn drawn = {.cost = {.profile = &drawn.profile}, .plan = {.seq = 4096, .micro_batch = 1, .grad_accum = 16}};
+    const Target *megatron = NULL;
+    cr_assert_eq(model_find("mixtral-8x7b", &arena, &drawn.model, &error), STATUS_OK);
+    cr_assert_eq(cluster_find("dgx-h100", &arena, &drawn.profile, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    cr_assert_eq(mesh_parse("dp_shard=8,pp=4,ep=8", &drawn.plan.mesh, &error), STATUS_OK);
+    take_usual(megatron, &drawn.plan);
+    drawn.plan.pp_schedule = PP_INTERLEAVED;
+    drawn.plan.virtual_stages = 8;
+    target_canonical(megatron, &drawn.plan);
+    for (size_t i = 0; i < sizeof paces / sizeof *paces; i++) {
+        Target target = *megatron;
+        target.runtime.host_pace = paces[i];
+        drawn.cost.target = &target;
+        const double replayed_s = engine_s(&drawn, &arena), found_s = estimate_s(&drawn, &arena);
+        cr_expect_float_eq(found_s / replayed_s, 1, 0.02, "%g: %g of %g s", paces[i], found_s, replayed_s);
+    }
+    arena_free(&arena);
+}
