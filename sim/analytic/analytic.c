@@ -60,11 +60,11 @@ void analytic_free(Analytic *analytic) {
     live_traces_free(&analytic->own_traces);
 }
 
-static Status lower(Analytic *analytic, const TrainPlan *plan, int micro_steps, StepProgram *program, Error *error) {
-    TrainPlan lowered = *plan;
+static Status lower(Analytic *analytic, const AlonePlan *of, int micro_steps, StepProgram *program, Error *error) {
+    TrainPlan lowered = of->plan;
     lowered.grad_accum = micro_steps;
-    return step_lower_alone(&analytic->model, &lowered, analytic->cost.target, analytic->stage, &analytic->scratch,
-                            program, error);
+    return step_lower_alone(&analytic->model, &lowered, analytic->cost.target, of->stage, &analytic->scratch, program,
+                            error);
 }
 
 // Enough micro-steps that first, middle and last occur.
@@ -104,7 +104,7 @@ static void keep_next_gather(const StepProgram *program, MeshPiece *piece) {
 }
 
 // The mesh's costs as they are with the plan's micro-batch and chunks.
-static const ShardCosts *costs_of(const Analytic *analytic, const TrainPlan *plan, const MeshPiece *piece,
+static const ShardCosts *costs_of(const Analytic *analytic, const AlonePlan *of, const MeshPiece *piece,
                                   ShardCosts *room) {
     if (piece->next_gather[UNIT_LAYER].payload_bytes == 0 && piece->next_gather[UNIT_EXPERTS].payload_bytes == 0) {
         return &piece->costs;
@@ -118,22 +118,23 @@ static const ShardCosts *costs_of(const Analytic *analytic, const TrainPlan *pla
         }
         Group gathering = piece->gathering[unit];
         const StepProgram program = {.model = analytic->model,
-                                     .plan = analytic->pipeline ? *analytic->pipeline : *plan,
+                                     .plan = of->pipeline ? *of->pipeline : of->plan,
                                      .target = analytic->cost.target,
                                      .groups = &gathering,
                                      .group_count = 1,
                                      .units = units,
                                      .unit_count = UNIT_COUNT,
-                                     .stage = analytic->stage};
+                                     .stage = of->stage};
         room->seconds[unit][SHARD_REGATHER] =
             cost_task(&analytic->cost, &program, &piece->next_gather[unit]).seconds * analytic->slow.links;
     }
     return room;
 }
 
-static Status make_mesh(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MeshPiece **made, Error *error) {
+static Status make_mesh(Analytic *analytic, const AlonePlan *of, const MemoKey *key, MeshPiece **made, Error *error) {
+    const TrainPlan *plan = &of->plan;
     StepProgram program;
-    TRY(lower(analytic, plan, plan->update_in_backward ? 1 : ALL_VARIANTS, &program, error));
+    TRY(lower(analytic, of, plan->update_in_backward ? 1 : ALL_VARIANTS, &program, error));
     const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh);
     MeshPiece *piece = ARENA_NEW(&analytic->times_arena, MeshPiece);
     shard_costs_add(&analytic->cost, &analytic->slow, &program, &piece->costs);
@@ -168,11 +169,11 @@ typedef struct MicroStep {
 } MicroStep;
 
 // For the plan with that many micro-steps; a neighbour's with few shards unless its own are requested.
-static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, bool own_shards,
+static Status find_program(Analytic *analytic, const TrainPlan *plan, int stage, int micro_steps, bool own_shards,
                            KnownProgram **found, Error *error) {
     TrainPlan lowered = *plan;
     lowered.grad_accum = micro_steps;
-    const MemoKey key = analytic_program_key(analytic, plan, micro_steps, own_shards);
+    const MemoKey key = analytic_program_key(plan, stage, micro_steps, own_shards);
     *found = memo_find(&analytic->programs, &key);
     if (*found) {
         return STATUS_OK;
@@ -186,7 +187,7 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int micro_
     }
     *found = ARENA_NEW(&analytic->programs_arena, KnownProgram);
     (*found)->patterns.arena = &analytic->programs_arena;
-    TRY(resizable_lower(&analytic->model, &lowered, analytic->cost.target, analytic->stage, &analytic->programs_arena,
+    TRY(resizable_lower(&analytic->model, &lowered, analytic->cost.target, stage, &analytic->programs_arena,
                         &analytic->scratch, &(*found)->program, error));
     memo_add(&analytic->programs, &key, *found, &analytic->programs_arena);
     return STATUS_OK;
@@ -213,15 +214,15 @@ static bool copies_whole(KnownProgram *known, const StepProgram *program) {
     return known->copies_whole;
 }
 
-static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int micro_steps, MicroProgram *made,
-                                 Error *error) {
+static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int stage, int micro_steps,
+                                 MicroProgram *made, Error *error) {
     KnownProgram *known;
     const bool planned = target_is_executor(analytic->cost.target);
-    TRY(find_program(analytic, plan, micro_steps, planned, &known, error));
+    TRY(find_program(analytic, plan, stage, micro_steps, planned, &known, error));
     TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, &made->program, error));
     made->padding_shows = !planned && copies_whole(known, made->program);
     if (made->padding_shows && !padded_for(plan, made->program->units, made->program->unit_count)) {
-        TRY(find_program(analytic, plan, micro_steps, true, &known, error));
+        TRY(find_program(analytic, plan, stage, micro_steps, true, &known, error));
         TRY(resizable_at(known->program, plan->micro_batch, &analytic->scratch, &made->program, error));
     }
     TrainPlan placed = *plan;
@@ -231,9 +232,9 @@ static Status micro_step_program(Analytic *analytic, const TrainPlan *plan, int 
     return STATUS_OK;
 }
 
-static Status make_overlap(Analytic *analytic, const TrainPlan *plan, MicroStep **made, Error *error) {
+static Status make_overlap(Analytic *analytic, const TrainPlan *plan, int stage, MicroStep **made, Error *error) {
     MicroProgram from;
-    TRY(micro_step_program(analytic, plan, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &from, error));
+    TRY(micro_step_program(analytic, plan, stage, plan->grad_accum == 1 ? 1 : ALL_VARIANTS, &from, error));
     TaskCost *costs = cost_program(&analytic->cost, from.program, &analytic->scratch);
     for (int32_t i = 0; i < from.program->task_count; i++) {
         costs[i].seconds *= slowdown_of(&analytic->slow, &from.program->tasks[i]);
@@ -247,14 +248,14 @@ static Status make_overlap(Analytic *analytic, const TrainPlan *plan, MicroStep 
     return STATUS_OK;
 }
 
-static Status find_overlap(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, Overlap **found,
+static Status find_overlap(Analytic *analytic, const TrainPlan *plan, int stage, const MemoKey *key, Overlap **found,
                            Error *error) {
     MicroStep *first = memo_find(&analytic->times->overlaps, key), *step = first;
     while (step && !padded_for(plan, step->units, step->unit_count)) {
         step = step->next;
     }
     if (!step) {
-        TRY(make_overlap(analytic, plan, &step, error));
+        TRY(make_overlap(analytic, plan, stage, &step, error));
         if (first) {
             step->next = first->next;
             first->next = step;
@@ -289,24 +290,24 @@ static NeighbourSizes *find_sizes(Analytic *analytic, const TrainPlan *plan) {
     return sizes;
 }
 
-static Status make_memory(Analytic *analytic, const TrainPlan *plan, const MemoKey *key, MemoryCurve **made,
+static Status make_memory(Analytic *analytic, const TrainPlan *plan, int stage, const MemoKey *key, MemoryCurve **made,
                           Error *error) {
     Analytic *owner = analytic->memory_of;
     const int micro_steps = memory_micro_steps(plan);
     *made = ARENA_NEW(owner->arena, MemoryCurve);
     if (target_is_executor(analytic->cost.target)) {
         MicroProgram from;
-        TRY(micro_step_program(analytic, plan, micro_steps, &from, error));
+        TRY(micro_step_program(analytic, plan, stage, micro_steps, &from, error));
         TRY(memory_curve_planned(from.program, owner->traces, &analytic->scratch, owner->arena, *made, error));
     } else {
         CurveSource from = {.model = &analytic->model,
-                            .stage = analytic->stage,
+                            .stage = stage,
                             .sizes = find_sizes(analytic, plan),
                             .sizes_arena = analytic->arena,
                             .traces = owner->traces,
                             .scratch = &analytic->scratch};
         KnownProgram *known;
-        TRY(find_program(analytic, plan, micro_steps, false, &known, error));
+        TRY(find_program(analytic, plan, stage, micro_steps, false, &known, error));
         from.few_shards = known->program;
         TRY(memory_curve_make(&from, plan, owner->arena, *made, error));
     }
@@ -335,22 +336,23 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
 }
 
 // alone: as if what data ranks do took no time.
-static Status time_paired(Analytic *analytic, const TrainPlan *plan, bool alone, Estimate *estimate, Error *error) {
+static Status time_paired(Analytic *analytic, const AlonePlan *of, bool alone, Estimate *estimate, Error *error) {
     static const ShardCosts none = {.zero_s = 0};
-    const MemoKey key = analytic_mesh_key(analytic, plan);
+    const TrainPlan *plan = &of->plan;
+    const MemoKey key = analytic_mesh_key(plan, of->stage);
     MeshPiece *mesh = memo_find(&analytic->times->meshes, &key);
     if (!mesh) {
-        TRY(make_mesh(analytic, plan, &key, &mesh, error));
+        TRY(make_mesh(analytic, of, &key, &mesh, error));
     }
-    const MemoKey micro_key = analytic_overlap_key(analytic, plan, &mesh->placed);
+    const MemoKey micro_key = analytic_overlap_key(plan, of->stage, &mesh->placed);
     Overlap *overlap;
-    TRY(find_overlap(analytic, plan, &micro_key, &overlap, error));
+    TRY(find_overlap(analytic, plan, of->stage, &micro_key, &overlap, error));
     OverlapTimes times;
     ShardCosts room;
     const bool apart = analytic->no_contention || alone;
     const OverlapContention *contention = apart ? NULL : contention_of(analytic, overlap, mesh);
-    const ShardCosts *costs = alone ? &none : costs_of(analytic, plan, mesh, &room);
-    const HostStops stops = stage_host_stops(analytic, plan);
+    const ShardCosts *costs = alone ? &none : costs_of(analytic, of, mesh, &room);
+    const HostStops stops = stage_host_stops(of);
     overlap_run(overlap, costs, contention, &stops, plan->grad_accum, &times);
     fill_estimate(&times, cost_step_fixed_s(&analytic->cost, &analytic->model, plan), estimate);
     return STATUS_OK;
@@ -366,30 +368,30 @@ void analytic_mix_in(Estimate *a, const Estimate *b, double share) {
     }
 }
 
-Status analytic_time_alone(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    return time_paired(analytic, plan, true, estimate, error);
+Status analytic_time_alone(Analytic *analytic, const AlonePlan *of, Estimate *estimate, Error *error) {
+    return time_paired(analytic, of, true, estimate, error);
 }
 
 // A micro-step without a partner takes what it takes without ep_overlap; pieces do not know how many there are.
-Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    TRY(time_paired(analytic, plan, false, estimate, error));
-    if (!plan->ep_overlap) {
+Status analytic_time_alike(Analytic *analytic, const AlonePlan *of, Estimate *estimate, Error *error) {
+    TRY(time_paired(analytic, of, false, estimate, error));
+    if (!of->plan.ep_overlap) {
         return STATUS_OK;
     }
-    TrainPlan without = *plan;
+    AlonePlan without = *of;
     Estimate unpaired;
-    without.ep_overlap = false;
+    without.plan.ep_overlap = false;
     TRY(time_paired(analytic, &without, false, &unpaired, error));
-    analytic_mix_in(estimate, &unpaired, cost_unpaired_share(analytic->pipeline ? analytic->pipeline : plan));
+    analytic_mix_in(estimate, &unpaired, cost_unpaired_share(of->pipeline ? of->pipeline : &of->plan));
     return STATUS_OK;
 }
 
-Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_flight, bool drains, Estimate *estimate,
-                          Error *error) {
-    const MemoKey key = analytic_memory_key(analytic, plan);
+Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, int stage, double in_flight, bool drains,
+                          Estimate *estimate, Error *error) {
+    const MemoKey key = analytic_memory_key(analytic, plan, stage);
     MemoryCurve *memory = memo_find(&analytic->memory_of->memories, &key);
     if (!memory) {
-        TRY(make_memory(analytic, plan, &key, &memory, error));
+        TRY(make_memory(analytic, plan, stage, &key, &memory, error));
     }
     const double share = plan->zero > 0 ? 1.0 / plan_shard_count(plan) : 1;
     memory_curve_at(memory, plan->micro_batch, share, in_flight, drains, estimate);
@@ -400,9 +402,7 @@ Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_f
 }
 
 bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage) {
-    analytic->stage = stage;
-    const MemoKey key = analytic_memory_key(analytic, plan);
-    analytic->stage = 0;
+    const MemoKey key = analytic_memory_key(analytic, plan, stage);
     return memo_find(&analytic->memory_of->memories, &key) != NULL;
 }
 
@@ -417,15 +417,16 @@ Status analytic_no_bytes(Estimate *estimate) {
 }
 
 static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    TRY(analytic_time_alike(analytic, plan, estimate, error));
+    const AlonePlan of = {.plan = *plan};
+    TRY(analytic_time_alike(analytic, &of, estimate, error));
     estimate->is_bound = analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s);
     return estimate->is_bound ? analytic_no_bytes(estimate)
-                              : analytic_add_bytes(analytic, plan, 1, false, estimate, error);
+                              : analytic_add_bytes(analytic, plan, 0, 1, false, estimate, error);
 }
 
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     *estimate = (Estimate){0};
-    return analytic_add_bytes(analytic, plan, 1, false, estimate, error);
+    return analytic_add_bytes(analytic, plan, 0, 1, false, estimate, error);
 }
 
 Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -37,28 +37,33 @@ struct Analytic {
     Memo programs;  // in an arena of their own, which is reset once it exceeds PROGRAMS_BYTES
     Arena programs_arena;
     PipelineOrders orders;
-    Memo splits;                // how layers are split over stages
-    int stage;                  // pipeline stage for which pieces are looked up and built
-    const TrainPlan *pipeline;  // whose stage is timed; NULL: a plan without stages
-    bool stops_host;            // at each of its messages
+    Memo splits;  // how layers are split over stages
     EstimateLimits limits;
 };
 
 enum { TIMES_BYTES = 32 << 20 };
 
+// What pieces are looked up and made of: a stage of a pipeline as if it were alone, or a plan without stages.
+typedef struct AlonePlan {
+    TrainPlan plan;
+    int stage;
+    bool stops_host;            // at each of its messages
+    const TrainPlan *pipeline;  // whose stage it is; NULL: none's
+} AlonePlan;
+
 // Before a time is looked up: which times are of such chips. What was found of meshes and overlaps is forgotten if it
 // is too much.
 void analytic_see_chips(Analytic *analytic, const TrainPlan *plan);
 
-// Of a plan without stages, or of the stage that is set, alone; all layers recomputed or none.
-Status analytic_time_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+// All layers recomputed or none.
+Status analytic_time_alike(Analytic *analytic, const AlonePlan *of, Estimate *estimate, Error *error);
 
 // As if gathers, reductions and updates took no time: no more than with any number of data ranks.
-Status analytic_time_alone(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
+Status analytic_time_alone(Analytic *analytic, const AlonePlan *of, Estimate *estimate, Error *error);
 
 // in_flight, drains: of memory_curve_at.
-Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, double in_flight, bool drains, Estimate *estimate,
-                          Error *error);
+Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, int stage, double in_flight, bool drains,
+                          Estimate *estimate, Error *error);
 bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage);
 Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
@@ -71,16 +76,16 @@ Status analytic_no_bytes(Estimate *estimate);  // for a hopeless plan whose byte
 enum { ANALYTIC_DATA_BITS = 3 };
 unsigned analytic_data_bits(const TrainPlan *plan);
 
-// Sequence length, micro-batch, the sizes of the inner axes and the choices; of the stage that is set.
-MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan);
+// Sequence length, micro-batch, the sizes of the inner axes and the choices.
+MemoKey analytic_choices_key(const TrainPlan *plan);
 
 // What a layer's time depends on: sequence length, micro-batch, where the ranks are that cut it, the choices but for
 // those of `without`.
 MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint64_t without, bool marked);
 
-// Of a pipeline. The stage that is set sends and takes behind its forward and behind its backward, the first and the
-// last one at one end only (stage_rounds.c).
-HostStops stage_host_stops(const Analytic *analytic, const TrainPlan *plan);
+// Of a pipeline. A stage sends and takes behind its forward and behind its backward, the first and the last one at one
+// end only (stage_rounds.c).
+HostStops stage_host_stops(const AlonePlan *of);
 Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_bytes_of_stages(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 Status analytic_bytes_of_stage(Analytic *analytic, const TrainPlan *plan, int stage, Estimate *estimate, Error *error);

@@ -47,8 +47,8 @@ static MemoKey with_choices(KeyWords before, PlanKey choices) {
 enum { SIZE_BITS = 21, SIZES_OF_WORD = 3, SIZE_WORDS = (AXIS_COUNT + SIZES_OF_WORD - 1) / SIZES_OF_WORD };
 _Static_assert(SIZE_WORDS + 2 <= (int)OTHER_WORDS && AXIS_COUNT <= 16, "a mesh, its order and a stage fit a key");
 
-MemoKey analytic_mesh_key(const Analytic *analytic, const TrainPlan *plan) {
-    KeyWords key = {{[SIZE_WORDS + 1] = (uint64_t)analytic->stage}};
+MemoKey analytic_mesh_key(const TrainPlan *plan, int stage) {
+    KeyWords key = {{[SIZE_WORDS + 1] = (uint64_t)stage}};
     for (int place = 0; place < AXIS_COUNT; place++) {
         key.words[place / SIZES_OF_WORD] =
             key.words[place / SIZES_OF_WORD] << SIZE_BITS | (uint64_t)plan->mesh.size[place];
@@ -77,9 +77,9 @@ static uint64_t expert_ranks(const TrainPlan *plan) {
 }
 
 // A sequence has fewer than 2^25 tokens, and there are at most as many stages as layers: two numbers fit after them.
-static uint64_t lengths_word(const Analytic *analytic, const TrainPlan *plan, int count) {
+static uint64_t lengths_word(const TrainPlan *plan, int stage, int count) {
     enum { COUNT_BITS = 21, STAGE_BITS_OF_WORD = 18 };
-    return ((uint64_t)plan->seq << STAGE_BITS_OF_WORD | (uint64_t)analytic->stage) << COUNT_BITS | (uint64_t)count;
+    return ((uint64_t)plan->seq << STAGE_BITS_OF_WORD | (uint64_t)stage) << COUNT_BITS | (uint64_t)count;
 }
 
 // Those of tp are lent to ep too.
@@ -102,8 +102,8 @@ static PlanKey choice_key(const TrainPlan *plan, uint64_t without) {
     return key;
 }
 
-MemoKey analytic_choices_key(const Analytic *analytic, const TrainPlan *plan) {
-    const KeyWords words = {{lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), expert_ranks(plan)}};
+MemoKey analytic_choices_key(const TrainPlan *plan) {
+    const KeyWords words = {{lengths_word(plan, 0, plan->micro_batch), inner_word(plan), expert_ranks(plan)}};
     return with_choices(words, choice_key(plan, 0));
 }
 
@@ -116,8 +116,8 @@ MemoKey analytic_layer_key(const Analytic *analytic, const TrainPlan *plan, uint
     return with_choices(words, plan_key(plan, without));
 }
 
-MemoKey analytic_overlap_key(const Analytic *analytic, const TrainPlan *plan, const PlacementWords *placed) {
-    const KeyWords words = {{lengths_word(analytic, plan, plan->micro_batch), inner_word(plan), placed->tp, placed->cp,
+MemoKey analytic_overlap_key(const TrainPlan *plan, int stage, const PlacementWords *placed) {
+    const KeyWords words = {{lengths_word(plan, stage, plan->micro_batch), inner_word(plan), placed->tp, placed->cp,
                              placed->sp, placed->experts}};
     return with_choices(words, choice_key(plan, 0));
 }
@@ -125,16 +125,16 @@ MemoKey analytic_overlap_key(const Analytic *analytic, const TrainPlan *plan, co
 // What no program shows, only the prices of its tasks and what a target needs in addition to its buffers.
 #define NOT_IN_PROGRAMS PLAN_BIT(PLAN_TP_OVERLAP)
 
-MemoKey analytic_program_key(const Analytic *analytic, const TrainPlan *plan, int micro_steps, bool own_shards) {
-    const KeyWords sizes = {{lengths_word(analytic, plan, micro_steps), inner_word(plan),
+MemoKey analytic_program_key(const TrainPlan *plan, int stage, int micro_steps, bool own_shards) {
+    const KeyWords sizes = {{lengths_word(plan, stage, micro_steps), inner_word(plan),
                              own_shards ? (uint64_t)plan_shard_count(plan) : 0, expert_ranks(plan)}};
     return with_choices(sizes, choice_key(plan, NOT_IN_PROGRAMS));
 }
 
-MemoKey analytic_memory_key(const Analytic *analytic, const TrainPlan *plan) {
+MemoKey analytic_memory_key(const Analytic *analytic, const TrainPlan *plan, int stage) {
     const bool is_planned = target_is_executor(analytic->cost.target);  // all of it is in the curve
     const uint64_t planned = (uint64_t)plan->micro_batch << 32 | (uint64_t)plan_shard_count(plan);
-    const KeyWords words = {{lengths_word(analytic, plan, memory_micro_steps(plan)), inner_word(plan),
+    const KeyWords words = {{lengths_word(plan, stage, memory_micro_steps(plan)), inner_word(plan),
                              is_planned ? planned : 0, expert_ranks(plan)}};
     return with_choices(words, choice_key(plan, is_planned ? 0 : NOT_IN_PROGRAMS));
 }

@@ -11,10 +11,11 @@ typedef struct PlacementWords {
 
 PlacementWords analytic_placement(const TrainPlan *plan, int ranks_per_node);
 
-MemoKey analytic_mesh_key(const Analytic *analytic, const TrainPlan *plan);
-MemoKey analytic_overlap_key(const Analytic *analytic, const TrainPlan *plan, const PlacementWords *placed);
-MemoKey analytic_program_key(const Analytic *analytic, const TrainPlan *plan, int micro_steps, bool own_shards);
-MemoKey analytic_memory_key(const Analytic *analytic, const TrainPlan *plan);
+// Of a stage; 0 of a plan without stages.
+MemoKey analytic_mesh_key(const TrainPlan *plan, int stage);
+MemoKey analytic_overlap_key(const TrainPlan *plan, int stage, const PlacementWords *placed);
+MemoKey analytic_program_key(const TrainPlan *plan, int stage, int micro_steps, bool own_shards);
+MemoKey analytic_memory_key(const Analytic *analytic, const TrainPlan *plan, int stage);
 MemoKey analytic_sizes_key(const TrainPlan *plan);
 
 // Ranks that share the experts of one rank of ep.

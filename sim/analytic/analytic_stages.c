@@ -22,15 +22,16 @@ static double waits_s(const Estimate *step) {
 }
 
 // First, middle and last micro-steps are in three; a fourth is what each further one takes. No bytes.
-static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes *times, Error *error) {
+static Status time_stage(Analytic *analytic, const AlonePlan *alone, int stage, StageTimes *times, Error *error) {
     enum { ENOUGH = 3 };
-    TrainPlan plan = *alone;
-    plan.grad_accum = alone->grad_accum < ENOUGH ? alone->grad_accum : ENOUGH;
-    const int plan_steps = plan.grad_accum, steps = alone->grad_accum - plan_steps;
+    AlonePlan of = *alone;
+    const int all_steps = alone->plan.grad_accum, plan_steps = all_steps < ENOUGH ? all_steps : ENOUGH;
     Estimate more, *few = &times->step;
-    TRY(analytic_time_alike(analytic, &plan, few, error));
-    plan.grad_accum++;
-    TRY(analytic_time_alike(analytic, &plan, &more, error));
+    of.stage = stage;
+    of.plan.grad_accum = plan_steps;
+    TRY(analytic_time_alike(analytic, &of, few, error));
+    of.plan.grad_accum++;
+    TRY(analytic_time_alike(analytic, &of, &more, error));
     times->pace_s = more.step_s - few->step_s;
     times->host_s = fmax(0, more.overhead_s - few->overhead_s);
     times->lead_s = fmax(0, more.lead_s - few->lead_s);
@@ -38,9 +39,9 @@ static Status time_stage(Analytic *analytic, const TrainPlan *alone, StageTimes 
     times->last_s = stage_is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
     // A single micro-step may reduce into buffers of few layers: its backward waits for these.
     if (plan_steps == 1 && !stage_is_once(few)) {
-        times->last_s += fmax(0, waits_s(few) - waits_s(&more) / plan.grad_accum);
+        times->last_s += fmax(0, waits_s(few) - waits_s(&more) / of.plan.grad_accum);
     }
-    analytic_mix_in(few, &more, steps);
+    analytic_mix_in(few, &more, all_steps - plan_steps);
     return STATUS_OK;
 }
 
@@ -69,13 +70,6 @@ static TrainPlan plan_of_head(const TrainPlan *plan) {
     return of;
 }
 
-// Whose stages are timed, each as if it were alone.
-typedef struct TimedPlan {
-    const TrainPlan *pipeline;
-    TrainPlan alone;
-    bool stops_host;  // at its messages
-} TimedPlan;
-
 // Times of a plan's stages, as they wait for each other.
 typedef struct TimedStages {
     StageTimes fullest;
@@ -85,44 +79,33 @@ typedef struct TimedStages {
     double issue_s;      // the host's for messages of a micro-step
 } TimedStages;
 
-static Status time_stage_of(Analytic *analytic, const TimedPlan *of, int stage, StageTimes *times, Error *error) {
-    analytic->stage = stage;
-    analytic->pipeline = of->pipeline;
-    analytic->stops_host = of->stops_host;
-    const Status status = time_stage(analytic, &of->alone, times, error);
-    analytic->stage = 0;
-    analytic->pipeline = NULL;
-    analytic->stops_host = false;
-    return status;
-}
-
 // What the last stage takes beyond its layers.
 static double beyond_layers(const StageSplit *split, const StageTimes *fullest, const StageTimes *last) {
     return fmax(0, last->pace_s - layer_s(split, fullest, 0) * split->layers[STAGE_LAST]);
 }
 
 // What they add to a micro-step: the last of two stages, less its layers.
-static Status time_head(Analytic *analytic, const TimedPlan *of, double *head_s, Error *error) {
-    const StageSplit *split = stage_split(analytic, &of->alone);
+static Status time_head(Analytic *analytic, const AlonePlan *of, double *head_s, Error *error) {
+    const StageSplit *split = stage_split(analytic, &of->plan);
     StageTimes fullest, last;
-    TRY(time_stage_of(analytic, of, split->stage[STAGE_FULLEST], &fullest, error));
-    TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
+    TRY(time_stage(analytic, of, split->stage[STAGE_FULLEST], &fullest, error));
+    TRY(time_stage(analytic, of, split->stage[STAGE_LAST], &last, error));
     *head_s = beyond_layers(split, &fullest, &last);
     return STATUS_OK;
 }
 
 // Where the stages before the last have layers of another kind, theirs say nothing about its: it is timed with one
 // layer and with two.
-static Status time_head_by_difference(Analytic *analytic, const TimedPlan *of, double *head_s, Error *error) {
-    TimedPlan ends = *of;
+static Status time_head_by_difference(Analytic *analytic, const AlonePlan *of, double *head_s, Error *error) {
+    AlonePlan ends = *of;
     StageTimes times[2];
-    ends.alone.pp_split = SPLIT_ENDS;
+    ends.plan.pp_split = SPLIT_ENDS;
     for (int i = 1; i >= 0; i--) {
-        ends.alone.pp_last = i + 1;
-        ends.alone.pp_first = analytic->model.layers - ends.alone.pp_last;
-        TRY(time_stage_of(analytic, &ends, mesh_stages(&of->alone.mesh) - 1, &times[i], error));
+        ends.plan.pp_last = i + 1;
+        ends.plan.pp_first = analytic->model.layers - ends.plan.pp_last;
+        TRY(time_stage(analytic, &ends, mesh_stages(&of->plan.mesh) - 1, &times[i], error));
     }
-    const int32_t layers = stage_split(analytic, &ends.alone)->layers[STAGE_LAST];  // one, and those of mtp
+    const int32_t layers = stage_split(analytic, &ends.plan)->layers[STAGE_LAST];  // one, and those of mtp
     *head_s = fmax(0, (layers + 1) * times[0].pace_s - layers * times[1].pace_s);
     return STATUS_OK;
 }
@@ -134,7 +117,7 @@ static MemoKey head_key(Analytic *analytic, const TrainPlan *plan, TrainPlan *of
         of->pp_split =
             SPLIT_EVEN;  // a head as expensive as the layers before it: it is timed only together with layers
     }
-    return analytic_choices_key(analytic, of);
+    return analytic_choices_key(of);
 }
 
 double stage_known_head_s(Analytic *analytic, const TrainPlan *plan) {
@@ -145,8 +128,8 @@ double stage_known_head_s(Analytic *analytic, const TrainPlan *plan) {
 }
 
 static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_s, Error *error) {
-    TimedPlan of = {.pipeline = &of.alone};
-    const MemoKey key = head_key(analytic, plan, &of.alone);
+    AlonePlan of = {.pipeline = &of.plan};
+    const MemoKey key = head_key(analytic, plan, &of.plan);
     double *known = memo_find(&analytic->times->heads, &key);
     if (!known) {
         known = ARENA_NEW(analytic->arena, double);
@@ -212,14 +195,14 @@ static void add_head(const StageSplit *split, const TimedStages *times, int micr
 }
 
 // A dense layer where the fullest stage's are of experts: what the first stage takes beyond its own of these.
-static Status time_dense_layer(Analytic *analytic, const TimedPlan *of, const StageSplit *split, double layer_s,
+static Status time_dense_layer(Analytic *analytic, const AlonePlan *of, const StageSplit *split, double layer_s,
                                double *dense_s, Error *error) {
     StageTimes first;
     *dense_s = layer_s;
     if (split->first_dense == 0 || split->stage[STAGE_FULLEST] == 0) {
         return STATUS_OK;
     }
-    TRY(time_stage_of(analytic, of, 0, &first, error));
+    TRY(time_stage(analytic, of, 0, &first, error));
     *dense_s = fmax(0, first.pace_s - layer_s * (split->first_layers - split->first_dense)) / split->first_dense;
     return STATUS_OK;
 }
@@ -227,7 +210,7 @@ static Status time_dense_layer(Analytic *analytic, const TimedPlan *of, const St
 // Where the device waits for the host, the head hides as much of its own time: the last stage itself is timed. A host
 // that stops at messages may be late there alone: its forward follows one, where the first stage's device still has a
 // backward to do.
-static Status time_head_beside_host(Analytic *analytic, const TimedPlan *of, const StageSplit *split,
+static Status time_head_beside_host(Analytic *analytic, const AlonePlan *of, const StageSplit *split,
                                     TimedStages *times, Error *error) {
     const StageTimes *fullest = &times->fullest;
     const bool may_wait = of->stops_host || waits_for_host(fullest);
@@ -235,7 +218,7 @@ static Status time_head_beside_host(Analytic *analytic, const TimedPlan *of, con
     if (!may_wait || stage_last_is_fullest(split) || split->layers[STAGE_LAST] == 0) {
         return STATUS_OK;
     }
-    TRY(time_stage_of(analytic, of, split->stage[STAGE_LAST], &last, error));
+    TRY(time_stage(analytic, of, split->stage[STAGE_LAST], &last, error));
     times->head_host_s = fmax(0, last.host_s - fullest->host_s);
     if (times->head_host_s > 0 || waits_for_host(fullest)) {
         times->head_s = beyond_layers(split, fullest, &last);
@@ -263,10 +246,10 @@ static bool is_hopeless_headless(const Analytic *analytic, const TrainPlan *plan
 // The head's time stays 0 where it does not matter.
 static Status time_stages(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
                           const StageSplit *split, TimedStages *times, Error *error) {
-    const TimedPlan of = {plan, stage_plan_alone(analytic, plan), stops_host(analytic, plan)};
+    const AlonePlan of = {stage_plan_alone(analytic, plan), .stops_host = stops_host(analytic, plan), .pipeline = plan};
     StageTimes *fullest = &times->fullest;
     *times = (TimedStages){.head_s = 0};
-    TRY(time_stage_of(analytic, &of, split->stage[STAGE_FULLEST], fullest, error));
+    TRY(time_stage(analytic, &of, split->stage[STAGE_FULLEST], fullest, error));
     if (is_hopeless_headless(analytic, plan, shape, split, fullest)) {
         times->layer_s = times->dense_s = layer_s(split, fullest, 0);
         return STATUS_OK;
@@ -329,8 +312,8 @@ static Status note_pace(Analytic *analytic, const TrainPlan *plan, const StageSp
                         double head_s, Error *error) {
     StageTimes going_on = *fullest;
     if (stops_host(analytic, plan)) {
-        const TimedPlan of = {plan, stage_plan_alone(analytic, plan), false};
-        TRY(time_stage_of(analytic, &of, split->stage[STAGE_FULLEST], &going_on, error));
+        const AlonePlan of = {stage_plan_alone(analytic, plan), .pipeline = plan};
+        TRY(time_stage(analytic, &of, split->stage[STAGE_FULLEST], &going_on, error));
     }
     const double each_s = layer_s(split, &going_on, head_s);
     return stage_note_pace(analytic, plan, split, each_s * device_share(analytic, plan, &going_on), error);

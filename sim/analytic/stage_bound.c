@@ -92,17 +92,12 @@ static bool has_one_pace(const Analytic *analytic, const TrainPlan *plan, const 
 static Status time_layer_alone(Analytic *analytic, const TrainPlan *plan, const StageSplit *split, LayerAlone *alone,
                                Error *error) {
     enum { FEW = 3 };
-    TrainPlan steps = stage_plan_alone(analytic, plan);
+    AlonePlan steps = {.plan = stage_plan_alone(analytic, plan), .stage = split->stage[STAGE_FULLEST]};
     Estimate few, more;
-    analytic->stage = split->stage[STAGE_FULLEST];
-    steps.grad_accum = FEW;
-    Status status = analytic_time_alone(analytic, &steps, &few, error);
-    if (status == STATUS_OK) {
-        steps.grad_accum = FEW + 1;
-        status = analytic_time_alone(analytic, &steps, &more, error);
-    }
-    analytic->stage = 0;
-    TRY(status);
+    steps.plan.grad_accum = FEW;
+    TRY(analytic_time_alone(analytic, &steps, &few, error));
+    steps.plan.grad_accum = FEW + 1;
+    TRY(analytic_time_alone(analytic, &steps, &more, error));
     const double pace_s = more.step_s - few.step_s, host_s = fmax(0, more.overhead_s - few.overhead_s);
     *alone = (LayerAlone){.layers = split->layers[STAGE_FULLEST],
                           .layer_s = (pace_s - host_s) / split->layers[STAGE_FULLEST],

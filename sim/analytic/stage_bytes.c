@@ -83,13 +83,11 @@ static double kept_bytes(const Analytic *analytic, const TrainPlan *plan, const 
 Status stage_add_bytes(Analytic *analytic, const TrainPlan *alone, const PipelineShape *shape, const StageSplit *split,
                        int stage, Estimate *estimate, Error *error) {
     const double in_flight = steps_in_flight(analytic, shape, split, stage);
-    analytic->stage = stage;
-    const Status status = analytic_add_bytes(analytic, alone, in_flight, drains(shape), estimate, error);
-    analytic->stage = 0;
+    TRY(analytic_add_bytes(analytic, alone, stage, in_flight, drains(shape), estimate, error));
     take_off_growing(analytic, alone, shape, split, stage, estimate);
     add_bytes(analytic, alone, buffered_bytes(analytic, alone, shape, stage, in_flight), true, estimate);
     add_bytes(analytic, alone, kept_bytes(analytic, alone, shape, split, stage), false, estimate);
-    return status;
+    return STATUS_OK;
 }
 
 // By how many parameters the last stage has more than the fullest one, at most: it has the head, but fewer layers, and

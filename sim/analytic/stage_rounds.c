@@ -4,11 +4,11 @@
 
 #include "sim/analytic/stages.h"
 
-HostStops stage_host_stops(const Analytic *analytic, const TrainPlan *plan) {
+HostStops stage_host_stops(const AlonePlan *of) {
     HostStops stops = {{false}};
-    if (analytic->stops_host) {
-        stops.after[OVERLAP_FORWARD] = analytic->stage + 1 < mesh_stages(&plan->mesh);
-        stops.after[OVERLAP_END] = analytic->stage > 0;
+    if (of->stops_host) {
+        stops.after[OVERLAP_FORWARD] = of->stage + 1 < mesh_stages(&of->plan.mesh);
+        stops.after[OVERLAP_END] = of->stage > 0;
     }
     return stops;
 }
