@@ -268,12 +268,15 @@ static void add_choices(SpaceBuilder *builder, int shape, const TrainPlan *chose
 }
 
 // Where a layer is missing at each end, embedding and head are there in its place: by the target's rule, or, of
-// chunks as even as can be, on the last two ones.
+// chunks as even as can be, on the last two ones. Layers that the stages alone do not divide are no worse off in chunks
+// where the fullest stage holds as many: 61 of 16 stages are at most 4 each, as one chunk or as two of two.
 bool space_cuts_evenly(const TuneRequest *request, const TrainPlan *plan, int chunks) {
-    const int parts = mesh_stages(&plan->mesh) * chunks, layers = request->model.layers;
+    const int stages = mesh_stages(&plan->mesh), parts = stages * chunks, layers = request->model.layers;
     const LayerRule rule = request->target->layer_rule;
     const bool ends = rule == LAYERS_EDGES_IF_UNEVEN || rule == LAYERS_EVEN;
-    return layers % parts == 0 || (ends && (layers + 2) % parts == 0);
+    const int fullest = chunks * ((layers + parts - 1) / parts), alone = (layers + stages - 1) / stages;
+    return layers % parts == 0 ||
+           (ends && ((layers + 2) % parts == 0 || (layers % stages != 0 && parts <= layers && fullest == alone)));
 }
 
 // Accumulation steps for this micro-batch; 0 = the micro-batch is not a choice of this shape.

@@ -237,7 +237,7 @@ const PlanField plan_fields[PLAN_FIELD_COUNT] = {
                              .matters = has_virtual_stages, .scope = PLAN_OF_SHAPE, .searched = true,
                              .option = {"virtual-stages", "auto|N", "chunks", "auto; predict, run, preflight: 2",
                                         "chunks of layers that each stage of a pipeline holds; auto tries those that "
-                                        "cut the layers evenly",
+                                        "make no stage fuller",
                                         RUNS},
                              .column = "virtual_stages", .column_is_number = true},
     [PLAN_REDUCE_OVERLAP] = {"reduce_overlap", .label = "reduction beside backward", AT(reduce_overlap),

@@ -210,6 +210,21 @@ Test(space, chunks_that_lack_a_layer_at_each_end_are_even) {
     cr_expect_not(space_cuts_evenly(&request, &plan, 3), "24 chunks");
 }
 
+// 61 layers of 16 stages are 4 on most of them, cut into one chunk or into two.
+Test(space, chunks_leave_the_fullest_stage_of_layers_that_do_not_divide_as_it_is) {
+    static const struct {
+        int stages, chunks;
+        bool tried;
+    } cases[] = {{16, 2, true}, {16, 4, false}, {8, 2, true}, {8, 3, false}, {8, 4, true}, {8, 5, false}};
+    request = request_for(&arena, 1024, "deepseek-v3", "dgx-b200", "megatron");
+    TrainPlan plan = {.mesh = mesh_of_one()};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        plan.mesh.size[AXIS_PP] = cases[i].stages;
+        cr_expect_eq(space_cuts_evenly(&request, &plan, cases[i].chunks), cases[i].tried, "%d stages of %d chunks",
+                     cases[i].stages, cases[i].chunks);
+    }
+}
+
 // As the pipelines that the stage makes illegal: a rule must have it to say why.
 Test(space, an_asked_stage_is_that_of_shapes_without_a_choice_too) {
     Error error = {0};
