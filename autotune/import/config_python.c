@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "autotune/import/python_environment.h"
+#include "autotune/import/python_model.h"
 
 typedef struct Python {
     PythonReader in;
@@ -324,14 +325,18 @@ static Status read_statement(Python *python, ConfigNode *root) {
     return STATUS_OK;
 }
 
-// Constants of the file that say what no argument does.
-static void add_constants(const Python *python, ConfigNode *root) {
-    static const char *const constants[] = {"MODEL", "SEQUENCE_LENGTH", "MICRO_BATCH"};
+static bool is_script(const ConfigNode *root) {
     bool whole = config_child(root, accelerator) != NULL;
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
         whole |= config_child(root, wholes[i]) != NULL;
     }
-    for (size_t i = 0; whole && i < sizeof constants / sizeof constants[0]; i++) {
+    return whole;
+}
+
+// Constants of the file that say what no argument does.
+static void add_constants(const Python *python, ConfigNode *root) {
+    static const char *const constants[] = {"MODEL", "SEQUENCE_LENGTH", "MICRO_BATCH"};
+    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
         const ConfigNode *value = python_value_of(&python->in, NULL, constants[i]);
         if (value && value->kind == NODE_SCALAR && !config_child(root, constants[i])) {
             ConfigNode *copy = config_copy(value, python->in.source->arena);
@@ -354,6 +359,9 @@ Status config_python(const ConfigSource *source, ConfigNode **root) {
         TRY(read_statement(&python, *root));
     }
     TRY(place_accelerator(&python, *root));
+    if (!is_script(*root)) {
+        return STATUS_OK;
+    }
     add_constants(&python, *root);
-    return STATUS_OK;
+    return python_take_model(in, *root);
 }

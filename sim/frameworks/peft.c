@@ -77,11 +77,57 @@ Status peft_read(Import *import, const PeftKeys *keys, Finetune finetune, Error 
     return STATUS_OK;
 }
 
+// LoraConfig's default is rank 8. What trains more than these adapters is named.
+Status peft_read_script(Import *import, bool *adapters, Error *error) {
+    static const PeftKeys lora = {"peft_config.r", "peft_config.target_modules", NULL, LORA_QUERY_VALUE, 8};
+    static const char config[] = "model_arguments.quantization_config";
+    static const char *const four[] = {"model_arguments.quantization_config.load_in_4bit",
+                                       "model_arguments.load_in_4bit"},
+                             *const eight[] = {"model_arguments.quantization_config.load_in_8bit",
+                                               "model_arguments.load_in_8bit"};
+    static const ImportLeftOut left_out[] = {
+        {"peft_config.modules_to_save", NULL, "modules_to_save are trained beside the adapters: predicted without"},
+        {"peft_config.use_dora", NULL, "DoRA trains magnitudes of the weights too, with passes of their own"},
+        {NULL, NULL, NULL}};
+    int in_4bit = 0, in_8bit = 0;
+    for (int i = 0; i < 2; i++) {
+        TRY(import_bool(import, four[i], &in_4bit, error));
+        TRY(import_bool(import, eight[i], &in_8bit, error));
+    }
+    const ConfigNode *of_peft = import_at(import, "peft_config");
+    const bool several = of_peft && of_peft->kind == NODE_SCALAR;
+    FIND_IF(several, import, FINDING_ASSUMED, "peft_config",
+            "the script has several LoraConfigs: all is taken as trained, unless --finetune and --lora-rank say more");
+    FIND_IF(import_at(import, "from_pretrained"), import, FINDING_ASSUMED, "from_pretrained",
+            "the script loads several models: in which numbers, and by which attention, is not read");
+    *adapters = of_peft && !several;
+    if (!*adapters) {
+        return STATUS_OK;
+    }
+    const ConfigNode *bits = import_at(import, config);
+    FIND_IF(bits && bits->kind == NODE_SCALAR && import_has(import, config), import, FINDING_ASSUMED, config,
+            "%s is known when the script runs: --finetune qlora where it loads 4 bits", bits->text);
+    import_leave_out(import, left_out);
+    TRY(peft_read(import, &lora, peft_finetune(in_4bit, in_8bit), error));
+    import_known(import, (const char *const[]){"peft_config", NULL});
+    return STATUS_OK;
+}
+
 void peft_write_modules(const ConfigJob *job, const char *quote, FILE *out) {
     const unsigned named = all_of(job->plan->lora_targets);
     for (int i = 0; named >> i & 1; i++) {
         fprintf(out, "%s%s%s%s", i > 0 ? ", " : "", quote, modules[i], quote);
     }
+}
+
+static void write_targets(const ConfigJob *job, FILE *out) {
+    if (job->plan->lora_targets == LORA_ALL) {
+        fputs("\"all-linear\"", out);
+        return;
+    }
+    fputc('[', out);
+    peft_write_modules(job, "\"", out);
+    fputc(']', out);
 }
 
 void peft_write_python(const ConfigJob *job, FILE *out) {
@@ -94,11 +140,49 @@ void peft_write_python(const ConfigJob *job, FILE *out) {
             "    from peft import LoraConfig\n\n"
             "    return LoraConfig(task_type=\"CAUSAL_LM\", r=%d, lora_alpha=%d, target_modules=",
             rank, LORA_SCALING * rank);
-    if (job->plan->lora_targets == LORA_ALL) {
-        fputs("\"all-linear\")\n", out);
+    write_targets(job, out);
+    fputs(")\n", out);
+}
+
+const char *peft_base_dtype(const ConfigJob *job) {
+    const Dtype dtype = job->plan->precision;
+    return dtype == DTYPE_FP32 ? "float32" : dtype == DTYPE_FP16 ? "float16" : "bfloat16";
+}
+
+// bnb_4bit_quant_storage: FSDP shards tensors of one dtype (peft's guide of FSDP and QLoRA).
+static const char quantises[] = "BitsAndBytesConfig(", nf4[] = "bnb_4bit_quant_type=\"nf4\"";
+
+void peft_write_note(const ConfigJob *job, FILE *out) {
+    const Finetune finetune = (Finetune)job->plan->finetune;
+    if (!plan_has_adapters(job->plan)) {
         return;
     }
-    fputc('[', out);
-    peft_write_modules(job, "\"", out);
-    fputs("])\n", out);
+    const int rank = plan_lora_rank(job->plan);
+    fprintf(out, "  Its model: from_pretrained(..., dtype=\"%s\"", peft_base_dtype(job));
+    PRINT_IF(finetune == FINETUNE_QLORA, out,
+             ",\n  quantization_config=%sload_in_4bit=True, %s, bnb_4bit_quant_storage=\"bfloat16\")", quantises, nf4);
+    PRINT_IF(finetune == FINETUNE_LORA_INT8, out, ", quantization_config=%sload_in_8bit=True)", quantises);
+    fprintf(out, "), frozen,\n  in peft's get_peft_model(model, LoraConfig(r=%d, lora_alpha=%d, target_modules=", rank,
+            LORA_SCALING * rank);
+    write_targets(job, out);
+    fputs(")).\n", out);
+}
+
+void peft_write_bits(const ConfigJob *job, FILE *out) {
+    if (job->plan->finetune == FINETUNE_QLORA) {
+        fprintf(out,
+                "    from transformers import BitsAndBytesConfig\n\n"
+                "    arguments[\"quantization_config\"] = %s\n"
+                "        load_in_4bit=True,\n"
+                "        %s,\n"
+                "        bnb_4bit_compute_dtype=\"bfloat16\",\n"
+                "        bnb_4bit_quant_storage=\"bfloat16\",\n"
+                "    )\n",
+                quantises, nf4);
+    } else if (job->plan->finetune == FINETUNE_LORA_INT8) {
+        fprintf(out,
+                "    from transformers import BitsAndBytesConfig\n\n"
+                "    arguments[\"quantization_config\"] = %sload_in_8bit=True)\n",
+                quantises);
+    }
 }

@@ -24,3 +24,15 @@ void peft_write_modules(const ConfigJob *job, const char *quote, FILE *out);
 
 // def peft_config(): return LoraConfig(...); nothing where all is trained.
 void peft_write_python(const ConfigJob *job, FILE *out);
+
+// The same in words, for a script that the file does not hold.
+void peft_write_note(const ConfigJob *job, FILE *out);
+
+// Of frozen weights, which stay in the numbers that forward reads: "bfloat16".
+const char *peft_base_dtype(const ConfigJob *job);
+
+// arguments["quantization_config"] = ... of a function that makes from_pretrained's; nothing where no bits are less.
+void peft_write_bits(const ConfigJob *job, FILE *out);
+
+// Of a script: the LoraConfig under peft_config, on the base that model_arguments load; *adapters: there is one.
+Status peft_read_script(Import *import, bool *adapters, Error *error);

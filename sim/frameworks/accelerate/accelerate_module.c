@@ -6,6 +6,7 @@
 
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/import_python.h"
+#include "sim/frameworks/peft.h"
 
 #define OF "Accelerator."
 #define PLUGIN OF "fsdp_plugin."
@@ -358,6 +359,19 @@ static Status read_sharding(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// FSDP makes fp32 of what it shards; replicas train in the numbers that the model is loaded in.
+static Status read_model(Import *import, Error *error) {
+    const char *dtype = "float32";
+    bool adapters = false;
+    TRY(peft_read_script(import, &adapters, error));
+    TRY(import_word(import, "model_arguments.dtype", &dtype, error));
+    const bool of_bf16 = import->said.choice[PLAN_PRECISION] == DTYPE_BF16 && import_same_word(dtype, "bfloat16");
+    if (!adapters && import->said.choice[PLAN_ZERO] == 0 && of_bf16) {
+        import->said.choice[PLAN_MASTER_WEIGHTS] = true;
+    }
+    return STATUS_OK;
+}
+
 // Other keys of the script are not this package's.
 static void pass_others(Import *import) {
     for (ConfigNode *node = import->root->first; node; node = node->next) {
@@ -404,6 +418,7 @@ Status accelerate_read_module(Import *import, Error *error) {
     TRY(read_compiler(import, error));
     TRY(read_sharding(import, error));
     TRY(attention_read(import, "model_arguments.attn_implementation", error));
+    TRY(read_model(import, error));
     IMPORT_REFUSE_IF(import_is_on(import, OF "deepspeed_plugin"), import, OF "deepspeed_plugin",
                      "this trains with DeepSpeed: give its JSON file to --from, with --world, --micro-batch, "
                      "--grad-accum and --seq");

@@ -3,6 +3,7 @@
 
 #include "sim/base/escape.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
+#include "sim/frameworks/peft.h"
 
 // Trainer, launcher and Python alike: context parallelism is SDPA's.
 const char *accelerate_python_refuse(const ConfigJob *job) {
@@ -96,11 +97,15 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
             plan->fused == FUSED_COMPILED ? "        dynamo_plugin=TorchDynamoPlugin(backend=\"inductor\"),\n" : "");
     fprintf(out,
             "\n\ndef model_arguments(accelerator):  # of from_pretrained\n"
-            "    arguments = {\"attn_implementation\": \"%s\"}\n",
+            "    arguments = {\"attn_implementation\": \"%s\"",
             export_attention(plan));
+    PRINT_IF(plan_freezes_base(plan), out, ", \"dtype\": \"%s\"", peft_base_dtype(job));
+    fputs("}\n", out);
     PRINT_IF(export_axis(job, AXIS_TP) > 1, out,
              "    arguments.update(tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh)\n");
+    peft_write_bits(job, out);
     fputs("    return arguments\n", out);
+    peft_write_python(job, out);
     PRINT_IF(plan->recompute == RECOMPUTE_FULL && !export_shards(job), out,
              "\n# No FSDP to recompute activations: call model.gradient_checkpointing_enable() before prepare().\n");
 }

@@ -9,6 +9,7 @@
 #include "sim/base/text.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/config_keys.h"
+#include "sim/frameworks/peft.h"
 
 static const char *const of_no_matter[] = {
     "main_process_ip main_process_port megatron_lm_config gpu_ids enable_cpu_affinity mpirun_config tpu_name tpu_zone",
@@ -460,6 +461,11 @@ void accelerate_notes(const ConfigJob *job, FILE *out) {
              "  Its model: model.gradient_checkpointing_enable(), as there is no FSDP to do it.\n");
 }
 
+static void yaml_notes(const ConfigJob *job, FILE *out) {
+    accelerate_notes(job, out);
+    peft_write_note(job, out);
+}
+
 static void accelerate_yaml_write(const ConfigJob *job, FILE *out) {
     config_write(job, accelerate_top, CONFIG_YAML, out);
     if (export_shards(job)) {
@@ -486,7 +492,7 @@ const ExportFormat export_accelerate_yaml = {
     .takes = PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) |
              PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
     .refuse = accelerate_yaml_refuse,
-    .notes = accelerate_notes,
+    .notes = yaml_notes,
     .write = accelerate_yaml_write,
     .launch = accelerate_launch,
     .program = "%s train.py",

@@ -5,6 +5,7 @@
 #include "sim/base/escape.h"
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/hf_optimizers.h"
+#include "sim/frameworks/peft.h"
 
 static void write_environment(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
@@ -72,10 +73,13 @@ static bool loads_fp32(const ConfigJob *job) {
 void model_arguments_begin(const ConfigJob *job, FILE *out) {
     fprintf(out, "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"",
             export_attention(job->plan));
-    fputs(loads_fp32(job)                ? ", \"dtype\": \"float32\"}  # master weights\n"
-          : plan_freezes_base(job->plan) ? ", \"dtype\": \"bfloat16\"}  # frozen\n"
-                                         : "}\n",
-          out);
+    if (loads_fp32(job)) {
+        fputs(", \"dtype\": \"float32\"}  # master weights\n", out);
+    } else if (plan_freezes_base(job->plan)) {
+        fprintf(out, ", \"dtype\": \"%s\"}  # frozen\n", peft_base_dtype(job));
+    } else {
+        fputs("}\n", out);
+    }
 }
 
 void collator_comment_write(const ConfigJob *job, FILE *out) {
@@ -114,7 +118,9 @@ static void hf_trainer_write(const ConfigJob *job, FILE *out) {
     model_arguments_begin(job, out);
     PRINT_IF(export_axis(job, AXIS_TP) > 1, out,
              "    arguments.update(tp_plan=\"auto\", device_mesh=parallelism_config.get_device_mesh(\"cuda\"))\n");
+    peft_write_bits(job, out);
     fputs("    return arguments\n", out);
+    peft_write_python(job, out);
     write_arguments(job, out);
 }
 

@@ -116,25 +116,17 @@ void trainer_is_of_environment(Import *import) {
 // Masters in fp32 where the model is loaded so, as transformers 4 does by itself; else it trains in the numbers of its
 // checkpoint.
 static Status read_model(Import *import, Error *error) {
-    static const PeftKeys lora = {"peft_config.r", "peft_config.target_modules", NULL, LORA_QUERY_VALUE, 8};
     const char *dtype = import_has(import, switch_on) ? "float32" : "bfloat16";
-    int in_4bit = 0, in_8bit = 0;
     TRY(import_word(import, MODEL "dtype", &dtype, error));
-    TRY(import_bool(import, MODEL "quantization_config.load_in_4bit", &in_4bit, error));
-    TRY(import_bool(import, MODEL "quantization_config.load_in_8bit", &in_8bit, error));
-    if (import_has(import, "peft_config")) {
-        return peft_read(import, &lora, peft_finetune(in_4bit, in_8bit), error);
-    }
     import->said.choice[PLAN_MASTER_WEIGHTS] =
         import->said.choice[PLAN_PRECISION] == DTYPE_BF16 && !import_same_word(dtype, "float32");
     return STATUS_OK;
 }
 
 Status trainer_read_module(Import *import, Error *error) {
-    static const char *const known[] = {
-        "TrainingArguments SFTConfig parallelism_config model_arguments peft_config peft_config.lora_alpha",
-        "MICRO_BATCH",  // beside them
-        NULL};
+    static const char *const known[] = {"TrainingArguments SFTConfig parallelism_config model_arguments",
+                                        "MICRO_BATCH",  // beside them
+                                        NULL};
     if (!import_has(import, "TrainingArguments") && !import_has(import, "SFTConfig")) {
         return STATUS_OK;
     }
@@ -151,7 +143,9 @@ Status trainer_read_module(Import *import, Error *error) {
     } else if (import_has(import, MODEL "distributed_config")) {
         TRY(read_shards(import, error));
     }
-    if (import_has(import, "model_arguments")) {
+    bool adapters = false;
+    TRY(peft_read_script(import, &adapters, error));
+    if (!adapters && import_has(import, "model_arguments")) {
         TRY(read_model(import, error));
     }
     import_known(import, known);

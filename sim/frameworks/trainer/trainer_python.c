@@ -25,24 +25,6 @@ bool trainer_recomputes_by_model(const ConfigJob *job) {
            (shards_itself(job) || !export_shards(job) || job->plan->recompute_every > 1 || export_offloads_inputs(job));
 }
 
-// bnb_4bit_quant_storage: FSDP shards tensors of one dtype (peft's guide of FSDP and QLoRA).
-static void write_quantisation(const ConfigJob *job, FILE *out) {
-    if (job->plan->finetune == FINETUNE_QLORA) {
-        fputs("    from transformers import BitsAndBytesConfig\n\n"
-              "    arguments[\"quantization_config\"] = BitsAndBytesConfig(\n"
-              "        load_in_4bit=True,\n"
-              "        bnb_4bit_quant_type=\"nf4\",\n"
-              "        bnb_4bit_compute_dtype=\"bfloat16\",\n"
-              "        bnb_4bit_quant_storage=\"bfloat16\",\n"
-              "    )\n",
-              out);
-    } else if (job->plan->finetune == FINETUNE_LORA_INT8) {
-        fputs("    from transformers import BitsAndBytesConfig\n\n"
-              "    arguments[\"quantization_config\"] = BitsAndBytesConfig(load_in_8bit=True)\n",
-              out);
-    }
-}
-
 static void write_model(const ConfigJob *job, FILE *out) {
     model_arguments_begin(job, out);
     if (shards_itself(job)) {
@@ -61,7 +43,7 @@ static void write_model(const ConfigJob *job, FILE *out) {
         }
         fputs("    ))\n", out);
     }
-    write_quantisation(job, out);
+    peft_write_bits(job, out);
     fputs("    return arguments\n", out);
 }
 

@@ -80,6 +80,17 @@ static void any_of_experts(uint64_t *seed, const Target *target, const ModelSpec
     }
 }
 
+// Adapters, where the target has them and nothing of theirs is in a script.
+static void any_of_adapters(uint64_t *seed, const Target *target, TrainPlan *plan) {
+    const Finetune finetune = (Finetune)pick(seed, FINETUNE_COUNT);
+    if (pick(seed, 3) == 0 && target->finetunes >> finetune & 1) {
+        plan->finetune = finetune;
+        plan->lora_rank = 8 << pick(seed, 3);
+        plan->lora_targets = (LoraTargets)pick(seed, LORA_TARGETS_COUNT);
+        plan->bf16_master = false;
+    }
+}
+
 static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec *model) {
     static const int sizes[] = {1, 1, 2, 4, 8}, seqs[] = {512, 2048, 4096, 8192};
     static const Dtype dtypes[] = {DTYPE_BF16, DTYPE_FP16, DTYPE_FP32, DTYPE_FP8};
@@ -113,6 +124,7 @@ static TrainPlan any_plan(uint64_t *seed, const Target *target, const ModelSpec 
     if (strcmp(target->name, "nanotron") == 0) {
         any_of_nanotron(seed, &plan);
     }
+    any_of_adapters(seed, target, &plan);
     if (model->experts.count > 0) {
         any_of_experts(seed, target, model, &plan);
     }
@@ -170,6 +182,10 @@ static ImportChoices of_the_script(const Pair *pair, const TrainPlan *plan) {
     const bool said = plan_shard_count(plan) > 1 || !by_fsdp;
     given.choice[PLAN_RECOMPUTE] = pair->holds_recompute && said ? IMPORT_UNSAID : (int)plan->recompute;
     given.choice[PLAN_ATTENTION] = pair->holds_attention ? IMPORT_UNSAID : (int)plan->attention;
+    for (int i = 0; i < 3 && !pair->holds_attention; i++) {  // the model's, as its attention
+        static const PlanFieldId ids[] = {PLAN_FINETUNE, PLAN_LORA_RANK, PLAN_LORA_TARGETS};
+        given.choice[ids[i]] = plan_get(plan, ids[i]);
+    }
     const bool alone = pair->syntax != SYNTAX_YAML || strcmp(pair->importer, "accelerate") != 0;
     given.world = alone ? mesh_world(&plan->mesh) : 0;
     return given;

@@ -202,6 +202,74 @@ Test(import_modules, adapters_and_bits_of_a_module_are_those_of_the_plan) {
     arena_free(&arena);
 }
 
+#define ARGUMENTS "args = TrainingArguments(\"out\", per_device_train_batch_size=2, bf16=True)\n"
+
+// Wherever a script of one's own has them.
+Test(import_modules, adapters_of_a_script_are_found_where_they_stand) {
+    static const struct {
+        const char *text;
+        int finetune, rank, targets;
+    } cases[] = {
+        {"lora = LoraConfig(r=32, target_modules=\"all-linear\")\nmodel = get_peft_model(model, lora)\n" ARGUMENTS,
+         FINETUNE_LORA, 32, LORA_ALL},
+        {ARGUMENTS "trainer = SFTTrainer(\n    model=model, args=args,\n    peft_config=peft.LoraConfig(\n"
+                   "        r=4, target_modules=[\"q_proj\", \"v_proj\"]))\n",
+         FINETUNE_LORA, 4, LORA_QUERY_VALUE},
+        {"bits = BitsAndBytesConfig(load_in_4bit=True)\n"
+         "model = AutoModelForCausalLM.from_pretrained(\"a/b\", quantization_config=bits)\n" ARGUMENTS
+         "model = get_peft_model(model, LoraConfig(r=RANK))\nRANK = 64\n",
+         FINETUNE_QLORA, 64, LORA_QUERY_VALUE},
+        {"accelerator = Accelerator(mixed_precision=\"bf16\")\nMICRO_BATCH = 1\n"
+         "model = get_peft_model(model, LoraConfig())\n",
+         FINETUNE_LORA, 8, LORA_QUERY_VALUE},
+        {ARGUMENTS "# LoraConfig(r=8)\nnote = \"LoraConfig(r=8)\"\nclass LoraConfig(Base):\n    pass\n", PLAN_ANY,
+         PLAN_ANY, PLAN_ANY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        const int *choice = import.said.choice;
+        cr_expect(choice[PLAN_FINETUNE] == cases[i].finetune && choice[PLAN_LORA_RANK] == cases[i].rank &&
+                      choice[PLAN_LORA_TARGETS] == cases[i].targets,
+                  "case %zu: %d %d %d", i, choice[PLAN_FINETUNE], choice[PLAN_LORA_RANK], choice[PLAN_LORA_TARGETS]);
+        arena_free(&arena);
+    }
+}
+
+Test(import_modules, one_of_several_adapters_is_known_when_the_script_runs) {
+    Arena arena = {0};
+    const Import import = read_in(ARGUMENTS "if small:\n    c = LoraConfig(r=8)\nelse:\n    c = LoraConfig(r=64)\n",
+                                  SYNTAX_PYTHON, 8, &arena);
+    cr_expect_eq(import.said.choice[PLAN_FINETUNE], PLAN_ANY);
+    cr_expect(finds(&import, FINDING_ASSUMED, "several LoraConfigs"));
+    arena_free(&arena);
+}
+
+Test(import_modules, the_model_is_the_one_that_the_script_loads) {
+    static const struct {
+        const char *text, *model;
+        int attention, bf16_master;
+    } cases[] = {
+        {"name = \"Qwen/Qwen3-8B\"\nmodel = AutoModelForCausalLM.from_pretrained(\n"
+         "    name, torch_dtype=torch.float32, attn_implementation=\"flash_attention_3\")\n" ARGUMENTS,
+         "Qwen/Qwen3-8B", ATTENTION_FLASH3, false},
+        {"model = LlamaForCausalLM.from_pretrained(args.model, dtype=torch.bfloat16)\n" ARGUMENTS, NULL, PLAN_ANY,
+         true},
+        {ARGUMENTS "trainer = SFTTrainer(\"Qwen/Qwen3-8B\", args=args)\n", "Qwen/Qwen3-8B", PLAN_ANY, PLAN_ANY},
+        {ARGUMENTS "trainer = SFTTrainer(model=model, args=args)\n", NULL, PLAN_ANY, PLAN_ANY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        const int *choice = import.said.choice;
+        cr_expect(cases[i].model ? import.model && strcmp(import.model, cases[i].model) == 0 : !import.model,
+                  "case %zu: %s", i, import.model ? import.model : "none");
+        cr_expect(choice[PLAN_ATTENTION] == cases[i].attention && choice[PLAN_MASTER_WEIGHTS] == cases[i].bf16_master,
+                  "case %zu: %d %d", i, choice[PLAN_ATTENTION], choice[PLAN_MASTER_WEIGHTS]);
+        arena_free(&arena);
+    }
+}
+
 Test(import_modules, a_sequence_length_that_the_script_works_out_is_asked_for_by_its_option) {
     Arena arena = {0};
     const Import import = read_in("SEQUENCE_LENGTH = args.seq\n"

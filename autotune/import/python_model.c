@@ -1,0 +1,158 @@
+// What a script of one's own says of its model (python_model.h), by the words of its calls: LoraConfig(...),
+// AutoModelForCausalLM.from_pretrained(...) and the like, SFTTrainer("model", ...). Nothing is followed: a call that
+// stands in a branch is as good as any other.
+
+#include "autotune/import/python_model.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef struct Calls {
+    const char *adapter, *load, *fed;  // the first of each; NULL
+    int adapters, loads;
+    int adapter_line, load_line, fed_line;
+} Calls;
+
+static bool ends_with(const char *at, size_t length, const char *end) {
+    const size_t own = strlen(end);
+    return length >= own && strncmp(at + length - own, end, own) == 0;
+}
+
+// The last word of a.b.c.
+static bool is_last_word(const char *at, size_t length, const char *word) {
+    const size_t own = strlen(word);
+    return ends_with(at, length, word) && (length == own || at[length - own - 1] == '.');
+}
+
+static void note(const char *at, size_t length, int line, Calls *calls) {
+    static const char *const loads[] = {"ForCausalLM.from_pretrained", "ForImageTextToText.from_pretrained"};
+    if (is_last_word(at, length, "LoraConfig")) {
+        calls->adapter = calls->adapters++ == 0 ? at : calls->adapter;
+        calls->adapter_line = calls->adapter == at ? line : calls->adapter_line;
+    } else if (ends_with(at, length, loads[0]) || ends_with(at, length, loads[1])) {
+        calls->load = calls->loads++ == 0 ? at : calls->load;
+        calls->load_line = calls->load == at ? line : calls->load_line;
+    } else if (!calls->fed && is_last_word(at, length, "SFTTrainer")) {
+        calls->fed = at;
+        calls->fed_line = line;
+    }
+}
+
+// Definitions are no calls, nor is what stands in strings and comments.
+static void find_calls(const char *text, Calls *calls) {
+    bool defines = false;
+    int line = 1;
+    for (const char *at = text; *at;) {
+        const size_t length = dotted_length(at);
+        const char *end = *at == '"' || *at == '\'' ? behind_string(at)
+                          : *at == '#'              ? at + strcspn(at, "\n")
+                          : length > 0              ? at + length
+                                                    : at + 1;
+        if (length > 0) {
+            if (at[length] == '(' && !defines) {
+                note(at, length, line, calls);
+            }
+            defines = (length == 3 && strncmp(at, "def", 3) == 0) || (length == 5 && strncmp(at, "class", 5) == 0);
+        }
+        for (; at < end; at++) {
+            line += *at == '\n';
+        }
+        while (length == 0 && isalnum((unsigned char)at[-1]) && isalnum((unsigned char)*at)) {
+            at++;  // a number's letters
+        }
+    }
+}
+
+// The named arguments of the call, below `above`; torch.bfloat16 is its last word.
+static Status put_arguments(PythonReader *python, ConfigNode *root, const ConfigNode *call, const char *above) {
+    Arena *arena = python->source->arena;
+    for (ConfigNode *child = call->first; child; child = child->next) {
+        if (!child->key || child->key[0] == '_') {
+            continue;
+        }
+        const bool is_dtype = strcmp(child->key, "torch_dtype") == 0 || strcmp(child->key, "dtype") == 0;
+        const char *dot = is_dtype && child->kind == NODE_SCALAR ? strrchr(child->text, '.') : NULL;
+        child->text = dot ? dot + 1 : child->text;
+        TRY(python_put(python, root, arena_format(arena, "%s.%s", above, is_dtype ? "dtype" : child->key), child,
+                       child->line));
+    }
+    return config_child(root, above)
+               ? STATUS_OK
+               : python_put(python, root, above, config_node(arena, NODE_MAP, call->line), call->line);
+}
+
+static Status read_call(PythonReader *python, const char *at, int line, ConfigNode **call) {
+    python->line = line;
+    return python_read_from(python, at, call);
+}
+
+static Status put_name(PythonReader *python, ConfigNode *root, const char *name, int line) {
+    static const char key[] = "MODEL";
+    return config_child(root, key)
+               ? STATUS_OK
+               : python_put(python, root, key, config_scalar(python->source->arena, key, name, line), line);
+}
+
+// Of from_pretrained: the first argument, where it reads as the name of a model: "org/name".
+static Status take_load(PythonReader *python, ConfigNode *root, const Calls *calls) {
+    ConfigNode *call = NULL;
+    TRY(read_call(python, calls->load, calls->load_line, &call));
+    if (call->kind != NODE_MAP) {
+        return STATUS_OK;
+    }
+    const ConfigNode *unnamed = config_child(call, "_args_"),
+                     *name = unnamed ? unnamed->first : config_child(call, "pretrained_model_name_or_path");
+    if (name && name->kind == NODE_SCALAR && strchr(name->text, '/') && !strpbrk(name->text, " ([{+\"'")) {
+        TRY(put_name(python, root, name->text, calls->load_line));
+    }
+    return config_child(root, "model_arguments") ? STATUS_OK : put_arguments(python, root, call, "model_arguments");
+}
+
+// The word "model" or the first argument of SFTTrainer, where it is a string: it loads that one itself.
+static Status take_fed(PythonReader *python, ConfigNode *root, const Calls *calls) {
+    ConfigNode *call = NULL;
+    TRY(read_call(python, calls->fed, calls->fed_line, &call));
+    const ConfigNode *unnamed = call->kind == NODE_MAP ? config_child(call, "_args_") : NULL,
+                     *name = call->kind != NODE_MAP        ? NULL
+                             : config_child(call, "model") ? config_child(call, "model")
+                             : unnamed                     ? unnamed->first
+                                                           : NULL;
+    const bool is_name =
+        name && name->kind == NODE_SCALAR && strchr(name->text, '/') && !strpbrk(name->text, " ([{+\"'");
+    return is_name ? put_name(python, root, name->text, calls->fed_line) : STATUS_OK;
+}
+
+static Status take_adapter(PythonReader *python, ConfigNode *root, const Calls *calls) {
+    ConfigNode *call = NULL;
+    TRY(read_call(python, calls->adapter, calls->adapter_line, &call));
+    return call->kind == NODE_MAP ? put_arguments(python, root, call, "peft_config") : STATUS_OK;
+}
+
+// Which of several it is only the running script knows.
+static Status put_several(PythonReader *python, ConfigNode *root, const char *key, int line) {
+    return python_put(python, root, key, config_scalar(python->source->arena, key, "several", line), line);
+}
+
+Status python_take_model(const PythonReader *python, ConfigNode *root) {
+    PythonReader reader = *python;
+    Calls calls = {0};
+    find_calls(reader.source->text, &calls);
+    if (calls.loads > 1 && !config_child(root, "model_arguments")) {
+        TRY(put_several(&reader, root, "from_pretrained", calls.load_line));
+    } else if (calls.loads == 1) {
+        reader.names = python_names(reader.source->text, reader.source->arena);  // whose places go forward
+        TRY(take_load(&reader, root, &calls));
+    }
+    if (calls.fed) {
+        reader.names = python_names(reader.source->text, reader.source->arena);
+        TRY(take_fed(&reader, root, &calls));
+    }
+    if (calls.adapters > 1 && !config_child(root, "peft_config")) {
+        return put_several(&reader, root, "peft_config", calls.adapter_line);
+    }
+    if (calls.adapters == 1 && !config_child(root, "peft_config")) {
+        reader.names = python_names(reader.source->text, reader.source->arena);
+        TRY(take_adapter(&reader, root, &calls));
+    }
+    return STATUS_OK;
+}
