@@ -42,16 +42,20 @@ static const char *unit_text(const OptionRow *row, char out[WORD_BYTES]) {
     return out;
 }
 
-// "8k" is 8192 tokens, as sequence lengths are called.
+// "8k" is 8192 tokens and "1M" 1048576, as sequence lengths are called.
 static bool parse_length(const char *text, int64_t *value) {
     const size_t length = strlen(text);
+    const int64_t unit = length < 2                       ? 1
+                         : strchr("kK", text[length - 1]) ? 1 << 10
+                         : text[length - 1] == 'M'        ? 1 << 20
+                                                          : 1;
     char digits[WORD_BYTES];
-    if (length < 2 || length >= sizeof digits || (text[length - 1] != 'k' && text[length - 1] != 'K')) {
+    if (unit == 1 || length >= sizeof digits) {
         return text_parse_int(text, value);
     }
     snprintf(digits, sizeof digits, "%.*s", (int)length - 1, text);
     const bool whole = text_parse_int(digits, value) && *value >= 0 && *value <= INT32_MAX;
-    *value *= whole ? 1024 : 1;
+    *value *= whole ? unit : 1;
     return whole;
 }
 

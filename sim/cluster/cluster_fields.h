@@ -98,3 +98,6 @@ typedef struct EmbeddedProfile {
 extern const EmbeddedProfile embedded_profiles[];
 extern const char *const embedded_profile_names[];
 extern const int embedded_profile_count;
+
+// The path that a short name of --set stands for, "node.accelerators" for "node.gpus"; NULL.
+const char *cluster_short_name(const char *key);

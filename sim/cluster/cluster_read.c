@@ -248,6 +248,9 @@ static Status unknown_field(const Reading *reading, const char *path, Error *err
         paths[reading->slots.count + i] = cluster_texts[i].path;
     }
     const Status status = error_at(reading, path, error, "unknown field", NULL);
+    if (cluster_short_name(path)) {
+        return error_hint(error, "%s is a short name for --set: a file says %s", path, cluster_short_name(path));
+    }
     const char *nearest = text_nearest(path, paths, (size_t)count);
     return nearest ? error_hint(error, "did you mean %s?", nearest) : status;
 }

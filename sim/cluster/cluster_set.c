@@ -29,6 +29,11 @@ static const Alias *alias_find(const char *key) {
     return TEXT_FIND(aliases, ALIAS_COUNT, name, key);
 }
 
+const char *cluster_short_name(const char *key) {
+    const Alias *alias = alias_find(key);
+    return alias ? alias->path : NULL;
+}
+
 static int slot_find(const ClusterSlots *slots, const char *path) {
     return TEXT_ROW(slots->rows, slots->count, path, path);
 }

@@ -2,6 +2,7 @@
 
 #include "sim/frameworks/framework.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -35,8 +36,16 @@ static void list_names(char *out, size_t bytes) {
     }
 }
 
+// But for case and what stands between the letters.
 static bool is_spelled(const char *text, const char *word) {
-    return strcasecmp(text, word) == 0;
+    static const char between[] = "-_ ";
+    text += strspn(text, between);
+    word += strspn(word, between);
+    while (*text && tolower((unsigned char)*text) == tolower((unsigned char)*word)) {
+        text += 1 + strspn(text + 1, between);
+        word += 1 + strspn(word + 1, between);
+    }
+    return *text == *word;
 }
 
 static const FrameworkSynonym *synonym_of(const Framework *framework, const char *word) {

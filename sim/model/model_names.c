@@ -21,7 +21,8 @@ static void drop_end(char *name, const char *end) {
 
 // "meta-llama/Meta-Llama-3-8B-Instruct" -> "llama-3-8b"
 static void plain_name(const char *name, size_t length, char out[NAME_BYTES]) {
-    static const char *const ends[] = {"-instruct", "-chat", "-base", "-it", "-hf", "-chat"};
+    static const char *const ends[] = {"-2507", "-0528", "-0324", "-instruct", "-thinking",
+                                       "-chat", "-base", "-it",   "-hf",       "-chat"};
     for (size_t i = 0; i < length; i++) {
         if (name[i] == '/') {
             name += i + 1;
@@ -55,10 +56,44 @@ static bool same_squeezed(const char *a, const char *b) {
     return true;
 }
 
+// Models trained on from a preset's, or with the same config.json but for what no prediction reads.
+static const char *const twins[][2] = {
+    {"llama-3.3-70b", "llama-3.1-70b"},
+    {"deepseek-r1", "deepseek-v3"},
+    {"deepseek-v3.1", "deepseek-v3"},
+    {"deepseek-r1-distill-llama-8b", "llama-3.1-8b"},
+    {"deepseek-r1-distill-llama-70b", "llama-3.1-70b"},
+    {"deepseek-r1-distill-qwen-14b", "qwen2.5-14b"},
+    {"deepseek-r1-distill-qwen-32b", "qwen2.5-32b"},
+    {"qwen2-0.5b", "qwen2.5-0.5b"},
+    {"qwen2-1.5b", "qwen2.5-1.5b"},
+    {"qwen2-7b", "qwen2.5-7b"},
+    {"qwen2-72b", "qwen2.5-72b"},
+    {"qwen2.5-coder-0.5b", "qwen2.5-0.5b"},
+    {"qwen2.5-coder-1.5b", "qwen2.5-1.5b"},
+    {"qwen2.5-coder-3b", "qwen2.5-3b"},
+    {"qwen2.5-coder-7b", "qwen2.5-7b"},
+    {"qwen2.5-coder-14b", "qwen2.5-14b"},
+    {"qwen2.5-coder-32b", "qwen2.5-32b"},
+    {"qwq-32b", "qwen2.5-32b"},
+    {"qwen3-coder-30b-a3b", "qwen3-30b-a3b"},
+    {"mixtral-8x7b-instruct-v0.1", "mixtral-8x7b"},
+    {"tinyllama-1.1b-chat-v1.0", "tinyllama-1.1b"},
+};
+
+static bool is_twin(const ModelPreset *preset, const char *plain) {
+    bool is = false;
+    for (size_t i = 0; i < sizeof twins / sizeof twins[0]; i++) {
+        is |= strcmp(preset->spec.name, twins[i][1]) == 0 && same_squeezed(plain, twins[i][0]);
+    }
+    return is;
+}
+
 bool model_is_called(const ModelPreset *preset, const char *name) {
     char asked[NAME_BYTES], known[NAME_BYTES];
     plain_name(name, strlen(name), asked);
-    if (same_squeezed(asked, preset->spec.name) || (preset->alias && same_squeezed(asked, preset->alias))) {
+    if (is_twin(preset, asked) || same_squeezed(asked, preset->spec.name) ||
+        (preset->alias && same_squeezed(asked, preset->alias))) {
         return true;
     }
     const char *config = preset->spec.source ? strstr(preset->spec.source, " config.json") : NULL;

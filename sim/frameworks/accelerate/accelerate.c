@@ -101,6 +101,7 @@ static const TargetVersion accelerate_1_0 = {
 
 static const FrameworkSynonym synonyms[] = {
     {"llama-factory", "LLaMA-Factory trains by it"},
+    {"verl", "verl trains by it"},
     {"unsloth", "Unsloth trains by transformers' Trainer, mostly on one GPU: there is nothing to shard"},
     {"lightning", "Lightning's FSDP strategy is FSDP version 2"},
     {"torchtune", "torchtune shards by FSDP version 2"},

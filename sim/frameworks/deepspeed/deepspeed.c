@@ -101,6 +101,7 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
 
 static const FrameworkSynonym synonyms[] = {
     {"llama-factory", "LLaMA-Factory trains by it"},
+    {"openrlhf", "OpenRLHF trains by it"},
     {NULL, NULL},
 };
 

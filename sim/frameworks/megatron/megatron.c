@@ -338,6 +338,8 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
 
 static const FrameworkSynonym synonyms[] = {
     {"megatron-lm", NULL},
+    {"verl", "verl trains by it"},
+    {"ms-swift", "ms-swift trains by it"},
     {"nemo", "NeMo and Megatron-Bridge train by Megatron"},
     {"megatron-bridge", "NeMo and Megatron-Bridge train by Megatron"},
     {NULL, NULL},

@@ -51,7 +51,12 @@ static const char *refuse_mesh(const ModelSpec *model, const TrainPlan *plan, Ar
 }
 
 static const FrameworkSynonym synonyms[] = {
-    {"hf", NULL}, {"huggingface", NULL}, {"transformers", NULL}, {"hf-trainer", NULL}, {NULL, NULL},
+    {"hf", NULL},
+    {"huggingface", NULL},
+    {"transformers", NULL},
+    {"hf-trainer", NULL},
+    {"ms-swift", "ms-swift trains by it"},
+    {NULL, NULL},
 };
 
 const Framework framework_trainer = {

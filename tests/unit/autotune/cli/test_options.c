@@ -162,9 +162,13 @@ Test(options, commands_have_their_words) {
     cr_assert_eq(PARSE(COMMAND_CLUSTERS, "dgx-h100", "dgx-a100-80g"), STATUS_USAGE);
 }
 
-Test(options, lengths_may_end_in_k) {
+Test(options, lengths_may_end_in_k_or_m) {
     cr_assert_eq(PARSE(COMMAND_PLAN, "--seq", "128k"), STATUS_OK);
     cr_assert_eq(options.values[OPTION_SEQ].integer, 131072);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--seq", "1M"), STATUS_OK);
+    cr_assert_eq(options.values[OPTION_SEQ].integer, 1048576);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--seq", "17M"), STATUS_USAGE);
+    cr_assert_eq(PARSE(COMMAND_PLAN, "--seq", "M"), STATUS_USAGE);
     cr_assert_eq(PARSE(COMMAND_PLAN, "--global-batch", "8k"), STATUS_USAGE);
 }
 

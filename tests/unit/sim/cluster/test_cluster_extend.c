@@ -96,6 +96,12 @@ Test(cluster_extend, a_typo_is_no_new_field) {
                   "mine.json: fabric.nicks: unknown field", "did you mean fabric.nics?");
 }
 
+Test(cluster_extend, a_short_name_of_set_is_told_by_the_name_that_a_file_has) {
+    check_refused("{" HEAD ", \"extends\": \"dgx-h100\", \"node\": {\"gpus\": " LEAF("4") "}}",
+                  "mine.json: node.gpus: unknown field",
+                  "node.gpus is a short name for --set: a file says node.accelerators");
+}
+
 Test(cluster_extend, a_key_with_a_dot_is_no_path) {
     check_refused("{" HEAD ", \"extends\": \"dgx-h100\", \"fabric.nics\": " LEAF("4") "}",
                   "mine.json: fabric.nics: unknown field", "did you mean fabric.nics?");

@@ -82,6 +82,8 @@ Test(target, what_a_tool_trains_by_is_told_by_every_framework_that_knows_it) {
     check_unknown("NeMo",
                   "NeMo and Megatron-Bridge train by Megatron: --target megatron; Automodel is NeMo on PyTorch's own "
                   "sharding: --target automodel");
+    check_unknown("LlamaFactory", "LLaMA-Factory trains by it: --target accelerate or deepspeed");
+    check_unknown("verl", "verl trains by it: --target accelerate or megatron");
     check_unknown("megatron-lm", "did you mean megatron?");
     check_unknown("nemo-automodel", "did you mean automodel?");
     check_unknown("fsdp2", "FSDP version 2 (a fully_shard of your own reduces in fp32 since torch 2.15: --reduce-dtype "

@@ -277,12 +277,22 @@ Test(model, the_hash_sees_every_choice) {
 }
 
 Test(model, names_of_the_hub_are_those_of_presets) {
-    static const char *const names[][2] = {
-        {"meta-llama/Llama-3.1-8B", "llama-3.1-8b"},     {"meta-llama/Meta-Llama-3-8B-Instruct", "llama-3-8b"},
-        {"meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"}, {"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
-        {"mistralai/Mistral-7B-v0.1", "mistral-7b"},     {"Llama-3.1-70B", "llama-3.1-70b"},
-        {"mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"}, {"Qwen/Qwen3-30B-A3B", "qwen3-30b-a3b"},
-        {"deepseek-ai/DeepSeek-V3", "deepseek-v3"},      {"8b", "llama-3.1-8b"}};
+    static const char *const names[][2] = {{"meta-llama/Llama-3.1-8B", "llama-3.1-8b"},
+                                           {"meta-llama/Meta-Llama-3-8B-Instruct", "llama-3-8b"},
+                                           {"meta-llama/Llama-2-7b-chat-hf", "llama-2-7b"},
+                                           {"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
+                                           {"mistralai/Mistral-7B-v0.1", "mistral-7b"},
+                                           {"Llama-3.1-70B", "llama-3.1-70b"},
+                                           {"mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"},
+                                           {"Qwen/Qwen3-30B-A3B", "qwen3-30b-a3b"},
+                                           {"deepseek-ai/DeepSeek-V3", "deepseek-v3"},
+                                           {"8b", "llama-3.1-8b"},
+                                           {"meta-llama/Llama-3.3-70B-Instruct", "llama-3.1-70b"},
+                                           {"deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"},
+                                           {"Qwen/Qwen3-4B-Instruct-2507", "qwen3-4b"},
+                                           {"Qwen/Qwen2.5-Coder-32B-Instruct", "qwen2.5-32b"},
+                                           {"deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "llama-3.1-70b"},
+                                           {"Qwen/QwQ-32B", "qwen2.5-32b"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         cr_expect_str_eq(find(names[i][0]).name, names[i][1]);
     }
