@@ -227,27 +227,9 @@ static int64_t out_made(const Lowering *lowering, const Adapter *adapter, const 
     return cuts_both(lowering) && adapter->row_parallel ? linear->out / lowering->tp : linear->out;
 }
 
-typedef struct Product {
-    OpRef a, b, c;
-    int64_t m, n, k;
-    bool trans_a, trans_b, adds;
-    double factor;         // 0 = 1
-    int64_t beside_bytes;  // traffic of passes over its operands besides
-} Product;
-
 static Op *add_product(Lowering *lowering, Section section, const char *name, const Product *product) {
     Op *op = op_add(lowering, section, TASK_GEMM, layer_phase(section), name);
-    op->task.m = product->m;
-    op->task.n = product->n;
-    op->task.k = product->k;
-    op->task.trans_a = product->trans_a;
-    op->task.trans_b = product->trans_b;
-    op->task.factor = product->factor;
-    op->task.cast_bytes = product->beside_bytes;
-    op->task.flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
-    op->task.accumulate = product->adds;
-    OP_OPERANDS(op, ACCESS_READ, product->a, product->b);
-    op_operand(op, product->c, product->adds ? ACCESS_UPDATE : ACCESS_WRITE);
+    op_product(op, product);
     return op;
 }
 
@@ -385,8 +367,8 @@ static OpRef add_inner(Lowering *lowering, Section section, const Adapter *adapt
                                     .m = rows->count,
                                     .n = rank_made(lowering, adapter),
                                     .k = linear->in,
-                                    .trans_b = true,
-                                    .beside_bytes = drop_bytes(lowering, false, rows->count * linear->in)});
+                                    .trans_b = true});
+    op->task.cast_bytes = drop_bytes(lowering, false, rows->count * linear->in);
     drop_operands(lowering, op, adapter, linear, rows->count, ACCESS_WRITE);
     if (cuts_both(lowering)) {
         add_over_tp(lowering, section, gathers ? TASK_ALL_GATHER : TASK_ALL_REDUCE, adapter->inner, made, inner);
@@ -401,16 +383,16 @@ static OpRef add_delta(Lowering *lowering, Section section, const Adapter *adapt
     const OpRef delta = adds ? rows->y : op_whole(lowering, tokens_by(lowering, adapter->delta, width));
     const OpRef made =
         moves ? op_whole(lowering, tokens_by(lowering, adapter->delta_part, linear->out / lowering->tp)) : delta;
-    add_product(lowering, section, adapter->b,
-                &(Product){.a = inner,
-                           .b = adapter_weights(lowering, adapter->b),
-                           .c = made,
-                           .m = rows->count,
-                           .n = out_made(lowering, adapter, linear),
-                           .k = plan_lora_rank(lowering->plan),
-                           .trans_b = true,
-                           .adds = adds,
-                           .factor = adds ? LORA_SCALING : scaling(lowering)});
+    Op *op = add_product(lowering, section, adapter->b,
+                         &(Product){.a = inner,
+                                    .b = adapter_weights(lowering, adapter->b),
+                                    .c = made,
+                                    .m = rows->count,
+                                    .n = out_made(lowering, adapter, linear),
+                                    .k = plan_lora_rank(lowering->plan),
+                                    .trans_b = true,
+                                    .adds = adds});
+    op->task.factor = adds ? LORA_SCALING : scaling(lowering);
     if (moves) {
         add_over_tp(lowering, section, exchanges(lowering) ? TASK_ALL_TO_ALL : TASK_ALL_GATHER, adapter->delta, made,
                     delta);
@@ -492,8 +474,8 @@ static OpRef inner_gradient(Lowering *lowering, Section section, const Adapter *
                                         .c = inner,
                                         .m = lowering->dims.tokens,
                                         .n = plan_lora_rank(lowering->plan),
-                                        .k = out_made(lowering, adapter, linear),
-                                        .factor = scaling(lowering)});
+                                        .k = out_made(lowering, adapter, linear)});
+        op->task.factor = scaling(lowering);
         add_product_cast(lowering, op, dy);
         if (cuts_both(lowering)) {
             add_over_tp(lowering, section, TASK_ALL_REDUCE, adapter->inner_gradient, inner, inner);
@@ -517,8 +499,8 @@ void add_adapter_input_gradient(Lowering *lowering, Section section, const Linea
                                     .m = rows->count,
                                     .n = linear->in,
                                     .k = rank_made(lowering, adapter),
-                                    .adds = adds,
-                                    .beside_bytes = drop_bytes(lowering, true, rows->count * linear->in)});
+                                    .adds = adds});
+    op->task.cast_bytes = drop_bytes(lowering, true, rows->count * linear->in);
     drop_operands(lowering, op, adapter, linear, rows->count, ACCESS_READ);
     if (adds) {
         return;
@@ -542,15 +524,15 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
         return;
     }
     const int32_t gradients = lowering->gradients[adapter_unit(lowering)];
-    add_product(lowering, section, adapter->b,
-                &(Product){.a = out_gradient(lowering, section, adapter, linear, rows->y),
-                           .b = inner_of(lowering, adapter->inner),
-                           .c = unit_slice(lowering, gradients, adapter->b, adapter->b),
-                           .m = out_made(lowering, adapter, linear),
-                           .n = plan_lora_rank(lowering->plan),
-                           .k = rows->count,
-                           .trans_a = true,
-                           .factor = scaling(lowering)});
+    Op *op = add_product(lowering, section, adapter->b,
+                         &(Product){.a = out_gradient(lowering, section, adapter, linear, rows->y),
+                                    .b = inner_of(lowering, adapter->inner),
+                                    .c = unit_slice(lowering, gradients, adapter->b, adapter->b),
+                                    .m = out_made(lowering, adapter, linear),
+                                    .n = plan_lora_rank(lowering->plan),
+                                    .k = rows->count,
+                                    .trans_a = true});
+    op->task.factor = scaling(lowering);
     add_product(lowering, section, adapter->a,
                 &(Product){.a = inner_gradient(lowering, section, adapter, linear, rows->y),
                            .b = kept_input(lowering, adapter, linear, rows->x),

@@ -145,41 +145,40 @@ void mark_unit(Lowering *lowering, Section section, Mark mark, int unit) {
     op_mark(lowering, section, mark, lowering->units[unit].name)->task.unit = (int16_t)unit;
 }
 
-typedef struct Gemm {
-    const char *name;
-    const Linear *linear;
-    GemmRole role;
-    OpRef a, b, c;
-    OpRef bias;  // tensor -1 if there is none
-    int64_t m, n, k;
-    bool trans_a, trans_b, accumulate;
-} Gemm;
-
 static bool is_in_fp8(const Lowering *lowering, const Linear *linear) {
     const bool has = linear->unit == UNIT_LAYER || (lowering->target->fp8_head && linear->unit == lowering->head_unit);
     return lowering->fp8 != FP8_NONE && has && !linear->in_half;
 }
 
-static void add_gemm(Lowering *lowering, Section section, Phase phase, const Gemm *gemm) {
-    Op *op = op_add(lowering, section, TASK_GEMM, phase, gemm->name);
-    op->task.dtype = is_in_fp8(lowering, gemm->linear) ? fp8_product_dtype(lowering, gemm->role) : lowering->dims.dtype;
-    if (is_in_fp8(lowering, gemm->linear)) {
+void op_product(Op *op, const Product *product) {
+    op->task.m = product->m;
+    op->task.n = product->n;
+    op->task.k = product->k;
+    op->task.trans_a = product->trans_a;
+    op->task.trans_b = product->trans_b;
+    op->task.accumulate = product->adds;
+    op->task.flops = 2.0 * (double)product->m * (double)product->n * (double)product->k;
+    OP_OPERANDS(op, ACCESS_READ, product->a, product->b);
+    op_operand(op, product->c, product->adds ? ACCESS_UPDATE : ACCESS_WRITE);
+}
+
+static void add_gemm(Lowering *lowering, Section section, const Linear *linear, GemmRole role, const Product *product) {
+    const char *const names[] = {[GEMM_FORWARD] = linear->name,
+                                 [GEMM_INPUT_GRADIENT] = linear->backward_name,
+                                 [GEMM_WEIGHT_GRADIENT] = linear->weight_name};
+    const Phase phase = role != GEMM_FORWARD ? PHASE_BACKWARD : section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD;
+    Op *op = op_add(lowering, section, TASK_GEMM, phase, names[role]);
+    op->task.dtype = is_in_fp8(lowering, linear) ? fp8_product_dtype(lowering, role) : lowering->dims.dtype;
+    if (is_in_fp8(lowering, linear)) {
         op->task.cast_bytes =
-            fp8_cast_bytes(lowering, gemm->linear, gemm->role, (const OpRef[]){gemm->a, gemm->b, gemm->c});
+            fp8_cast_bytes(lowering, linear, role, (const OpRef[]){product->a, product->b, product->c});
     }
-    add_product_cast(lowering, op, gemm->a);
-    add_product_cast(lowering, op, gemm->c);
-    op->task.m = gemm->m;
-    op->task.n = gemm->n;
-    op->task.k = gemm->k;
-    op->task.trans_a = gemm->trans_a;
-    op->task.trans_b = gemm->trans_b;
-    op->task.accumulate = gemm->accumulate;
-    op->task.flops = 2.0 * (double)gemm->m * (double)gemm->n * (double)gemm->k;
-    OP_OPERANDS(op, ACCESS_READ, gemm->a, gemm->b);
-    op_operand(op, gemm->c, gemm->accumulate ? ACCESS_UPDATE : ACCESS_WRITE);
-    if (gemm->bias.tensor >= 0) {
-        op_operand(op, gemm->bias, ACCESS_READ);
+    add_product_cast(lowering, op, product->a);
+    add_product_cast(lowering, op, product->c);
+    op_product(op, product);
+    if (role == GEMM_FORWARD && linear->first_bias) {
+        op_operand(op, unit_slice(lowering, lowering->weights[linear->unit], linear->first_bias, linear->last_bias),
+                   ACCESS_READ);
     }
 }
 
@@ -194,52 +193,38 @@ static Rows all_rows(const Lowering *lowering, OpRef x, OpRef y) {
 }
 
 void add_forward_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
-    add_gemm(lowering, section, section == SECTION_TAIL ? PHASE_LOSS : PHASE_FORWARD,
-             &(Gemm){.name = linear->name,
-                     .linear = linear,
-                     .role = GEMM_FORWARD,
-                     .a = rows->x,
-                     .b = unpacked_weights(lowering, section, linear, linear_weights(lowering, linear, false)),
-                     .c = adapter_frozen_out(lowering, linear, rows->y),
-                     .bias = linear->first_bias ? unit_slice(lowering, lowering->weights[linear->unit],
-                                                             linear->first_bias, linear->last_bias)
-                                                : op_absent(),
-                     .m = rows->count,
-                     .n = linear->out,
-                     .k = linear->in,
-                     .trans_b = true});
+    add_gemm(lowering, section, linear, GEMM_FORWARD,
+             &(Product){.a = rows->x,
+                        .b = unpacked_weights(lowering, section, linear, linear_weights(lowering, linear, false)),
+                        .c = adapter_frozen_out(lowering, linear, rows->y),
+                        .m = rows->count,
+                        .n = linear->out,
+                        .k = linear->in,
+                        .trans_b = true});
     add_adapter_forward(lowering, linear, rows);
 }
 
 void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
-    add_gemm(lowering, section, PHASE_BACKWARD,
-             &(Gemm){.name = linear->backward_name,
-                     .linear = linear,
-                     .role = GEMM_INPUT_GRADIENT,
-                     .a = rows->y,
-                     .b = unpacked_weights(lowering, section, linear, linear_weights(lowering, linear, true)),
-                     .c = rows->x,
-                     .bias = op_absent(),
-                     .m = rows->count,
-                     .n = linear->in,
-                     .k = linear->out});
+    add_gemm(lowering, section, linear, GEMM_INPUT_GRADIENT,
+             &(Product){.a = rows->y,
+                        .b = unpacked_weights(lowering, section, linear, linear_weights(lowering, linear, true)),
+                        .c = rows->x,
+                        .m = rows->count,
+                        .n = linear->in,
+                        .k = linear->out});
     add_adapter_input_gradient(lowering, section, linear, rows);
 }
 
 void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows) {
-    add_gemm(lowering, section, PHASE_BACKWARD,
-             &(Gemm){.name = linear->weight_name,
-                     .linear = linear,
-                     .role = GEMM_WEIGHT_GRADIENT,
-                     .a = rows->y,
-                     .b = rows->x,
-                     .c = unit_slice(lowering, lowering->gradients[linear->unit], linear->first, linear->last),
-                     .bias = op_absent(),
-                     .m = linear->out,
-                     .n = linear->in,
-                     .k = rows->count,
-                     .trans_a = true,
-                     .accumulate = !rows->first});
+    add_gemm(lowering, section, linear, GEMM_WEIGHT_GRADIENT,
+             &(Product){.a = rows->y,
+                        .b = rows->x,
+                        .c = unit_slice(lowering, lowering->gradients[linear->unit], linear->first, linear->last),
+                        .m = linear->out,
+                        .n = linear->in,
+                        .k = rows->count,
+                        .trans_a = true,
+                        .adds = !rows->first});
     add_adapter_weight_gradient(lowering, section, linear, rows);
 }
 

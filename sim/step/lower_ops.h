@@ -70,6 +70,13 @@ void lowering_replace_attention(Lowering *lowering, OpReplacement forward, OpRep
 void op_operands(Op *op, Access access, const OpRef *refs, size_t count);
 #define OP_OPERANDS(op, access, ...)                                                                                   \
     op_operands(op, access, (const OpRef[]){__VA_ARGS__}, sizeof((const OpRef[]){__VA_ARGS__}) / sizeof(OpRef))
+// c = a b, or c += a b, of m x k and k x n.
+typedef struct Product {
+    OpRef a, b, c;
+    int64_t m, n, k;
+    bool trans_a, trans_b, adds;
+} Product;
+void op_product(Op *op, const Product *product);
 OpRef column(const Lowering *lowering, int32_t tensor, int64_t first_column);
 OpRef stream_at(const Lowering *lowering, int32_t x, int index);
 Op *mark_tp(Lowering *lowering, Section section, Mark mark, OpRef in, OpRef out, const char *name);
