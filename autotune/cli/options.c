@@ -62,7 +62,6 @@ static bool parse_length(const char *text, int64_t *value) {
 static Status parse_int(ParseContext *context, const OptionRow *row, OptionValue *value, Error *error) {
     const bool may_be_auto = strncmp(row->value, "auto|", 5) == 0;
     if (may_be_auto && strcmp(value->text, "auto") == 0) {
-        value->automatic = true;
         return STATUS_OK;
     }
     const bool tokens = row->unit && strcmp(row->unit, "tokens") == 0, plain = value->text[0] != '+';

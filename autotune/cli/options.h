@@ -160,9 +160,8 @@ extern const char *const option_groups[GROUP_COUNT];                       // he
 
 typedef struct OptionValue {
     bool given;
-    bool automatic;    // VALUE_INT given as "auto"
     const char *text;  // as typed
-    int64_t integer;   // VALUE_INT, VALUE_BYTES; VALUE_INTS: the first; VALUE_WORD: index among the words
+    int64_t integer;   // VALUE_INT (0 = "auto"), VALUE_BYTES; VALUE_INTS: the first; VALUE_WORD: index among the words
     double number;     // VALUE_NUMBER, VALUE_ABOVE, VALUE_COUNT
     int argument;      // index in argv of the value (or of the option, for flags)
 } OptionValue;

@@ -424,19 +424,17 @@ static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate
                               : analytic_add_bytes(analytic, plan, 0, 1, false, estimate, error);
 }
 
-Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    *estimate = (Estimate){0};
-    return analytic_add_bytes(analytic, plan, 0, 1, false, estimate, error);
-}
-
 Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     return plan_has_stages(plan) ? analytic_estimate_stages(analytic, plan, estimate, error)
                                  : estimate_alike(analytic, plan, estimate, error);
 }
 
 Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
-    return plan_has_stages(plan) ? analytic_bytes_of_stages(analytic, plan, estimate, error)
-                                 : analytic_bytes_alike(analytic, plan, estimate, error);
+    if (plan_has_stages(plan)) {
+        return analytic_bytes_of_stages(analytic, plan, estimate, error);
+    }
+    *estimate = (Estimate){0};
+    return analytic_add_bytes(analytic, plan, 0, 1, false, estimate, error);
 }
 
 Status analytic_estimate(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -65,7 +65,6 @@ Status analytic_time_alone(Analytic *analytic, const AlonePlan *of, Estimate *es
 Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, int stage, double in_flight, bool drains,
                           Estimate *estimate, Error *error);
 bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int stage);
-Status analytic_bytes_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);
 
 // a becomes a + (b - a) share: the time of the step and its terms, but for the bubble.
 void analytic_mix_in(Estimate *a, const Estimate *b, double share);

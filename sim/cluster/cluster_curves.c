@@ -8,8 +8,8 @@
 #include "sim/base/text.h"
 #include "sim/cluster/cluster_fields.h"
 
-const char *const curve_kind_names[CURVE_KIND_COUNT] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
-                                                        "all_to_all"};
+static const char *const curve_kind_names[CURVE_KIND_COUNT] = {"all_gather", "reduce_scatter", "all_reduce",
+                                                               "send_recv", "all_to_all"};
 
 enum { MAX_NODES = 1 << 20, MAX_PER_NODE = 1024, MAX_POINTS = 4096 };
 static const double bytes_high = 1e15, seconds_high = 1e6;

@@ -70,7 +70,6 @@ Status cluster_read(json_t *root, const char *origin, Arena *arena, ClusterProfi
 Status cluster_extend(json_t *root, const char *origin, Arena *arena, json_t **whole, Error *error);
 
 // Measured curves (cluster_curves.c): reading the section, the path of one ("curves.all_reduce-2x8") and its points.
-extern const char *const curve_kind_names[CURVE_KIND_COUNT];
 Status cluster_curves_read(const JsonReader *root, Arena *arena, ClusterProfile *profile, Error *error);
 const char *cluster_curve_path(const MeasuredCurve *curve, Arena *arena);
 json_t *cluster_curve_points(const MeasuredCurve *curve);

@@ -140,16 +140,10 @@ static void make_buffers(Assembly *assembly) {
                          .micro_steps = tensor->micro_steps,
                          .bytes = slot_needs(tensor),
                          .slot_bytes = step_slot_bytes(slot_needs(tensor)),
-                         .scale_buffer = -1,
                          .persistent = tensor->persistent,
                          .host = tensor->host,
                          .held = tensor->held,
                          .pieces = tensor->pieces};
-        }
-    }
-    for (size_t t = 0; t < lowering->tensor_count; t++) {
-        if (assembly->buffer_of[t] >= 0 && lowering->tensors[t].scale >= 0) {
-            program->buffers[assembly->buffer_of[t]].scale_buffer = assembly->buffer_of[lowering->tensors[t].scale];
         }
     }
 }

@@ -59,7 +59,6 @@ typedef struct Buffer {
     int32_t slots;
     int32_t micro_steps;        // number that have their own slots; 0 = all share the slots
     int64_t bytes, slot_bytes;  // needed per slot; aligned
-    int32_t scale_buffer;       // per-tensor scale of an fp8 buffer; -1 = none
     bool persistent;            // keeps its content across steps: never shares bytes
     bool host;                  // in host memory (offload): takes no accelerator memory
     int32_t pieces;             // blocks of one size that a framework allocates a slot in; 0 = one

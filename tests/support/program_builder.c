@@ -28,8 +28,7 @@ int32_t builder_buffer(ProgramBuilder *builder, const char *name, BufferRole rol
                                                        .role = role,
                                                        .dtype = DTYPE_FP32,
                                                        .slots = slots,
-                                                       .slot_bytes = slot_bytes,
-                                                       .scale_buffer = -1};
+                                                       .slot_bytes = slot_bytes};
     return program->buffer_count++;
 }
 

@@ -53,7 +53,7 @@ Test(options, underscores_stand_for_dashes) {
 
 Test(options, auto_is_a_value_of_micro_batch) {
     cr_assert_eq(PARSE(COMMAND_PLAN, "--micro-batch", "auto"), STATUS_OK);
-    cr_assert(options.values[OPTION_MICRO_BATCH].automatic);
+    cr_assert(options.values[OPTION_MICRO_BATCH].given);
     cr_assert_eq(options.values[OPTION_MICRO_BATCH].integer, 0);
 }
 

@@ -64,7 +64,6 @@ Test(lowering_formats, torchao_gathers_matrices_in_fp8_and_norms_in_bf16_when_sc
     cr_assert_float_eq((double)gather->payload_bytes, matrices + 2 * norms, 8 * 256 - 1);
     const Unit *layer = &tensor.units[1];
     cr_assert_eq(tensor.buffers[layer->gathered].dtype, DTYPE_FP8);
-    cr_assert_geq(tensor.buffers[layer->gathered].scale_buffer, 0);
     cr_assert_eq(row.buffers[row.units[1].gathered].dtype, DTYPE_BF16);
     cr_assert_eq(row.buffers[row.units[1].gathered].slot_bytes, 2 * row.units[1].padded_elements);
     arena_free(&arena);
