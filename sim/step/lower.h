@@ -193,7 +193,7 @@ typedef struct SliceSpec {
 // Names of a unit's tensors.
 typedef struct UnitNames {
     const char *weights, *gradients, *half_gradients, *master, *working, *moment1, *moment2, *shard_gradient, *part,
-        *raw, *reduce_in, *reduce_out, *copies, *near, *dummies;
+        *raw, *reduce_in, *reduce_out, *copies, *near;
 } UnitNames;
 
 void add_slice(Lowering *lowering, Unit *unit, const SliceSpec *spec);  // after the unit's other slices

@@ -164,42 +164,45 @@ static bool is_multiplied(const Lowering *lowering, const ParamSlice *slice) {
     return slice_is_matrix(slice) && (!table || (lowering->model->tied_embeddings && lowering->held->head));
 }
 
-// Once for each shape of a weight, whose slices follow each other.
-static int64_t dummy_elements(const Lowering *lowering, const Unit *unit) {
-    int64_t rows[MAX_SLICES], cols[MAX_SLICES], sum = 0;
+// The trained weights of this rank, whose slices follow each other. The buffers hold MAX_SLICES.
+static int multiplied_weights(const Lowering *lowering, int64_t *rows, int64_t *cols) {
     int weights = 0;
-    for (int k = 0; k < unit->trained_slices; k++) {
-        const ParamSlice *slice = &lowering->slices[unit->first_slice + k];
-        if (!is_multiplied(lowering, slice)) {
-            continue;
-        }
-        if (slice->parameters == 0 && weights > 0) {
-            rows[weights - 1] += slice->local_rows;
-        } else {
-            rows[weights] = slice->local_rows / (slice->parameters > 1 ? slice->parameters : 1);
-            cols[weights++] = slice->local_cols;
+    for (int u = 0; u < lowering->unit_count; u++) {
+        const Unit *unit = &lowering->units[u];
+        const int slices = unit->trainable && unit->instances > 0 ? unit->trained_slices : 0, first = weights;
+        for (int k = 0; k < slices; k++) {
+            const ParamSlice *slice = &lowering->slices[unit->first_slice + k];
+            if (!is_multiplied(lowering, slice)) {
+                continue;
+            }
+            if (slice->parameters == 0 && weights > first) {
+                rows[weights - 1] += slice->local_rows;
+            } else {
+                rows[weights] = slice->local_rows / (slice->parameters > 1 ? slice->parameters : 1);
+                cols[weights++] = slice->local_cols;
+            }
         }
     }
+    return weights;
+}
+
+// What autograd is handed in place of gradients that products have added to the buffer already (get_dummy_wgrad of
+// Transformer Engine, pytorch/module/base.py since 2025-04; Megatron-core's own head too since 2025-08,
+// tensor_parallel/layers.py): one for each shape that a process has, never freed.
+static void keep_dummies(Lowering *lowering) {
+    int64_t rows[MAX_SLICES], cols[MAX_SLICES], elements = 0;
+    const bool keeps = lowering->target->dummy_gradients && !lowering->target->adds_gradients;
+    const int weights = keeps ? multiplied_weights(lowering, rows, cols) : 0;
     for (int i = 0; i < weights; i++) {
         bool found = false;
         for (int j = 0; j < i && !found; j++) {
             found = rows[j] == rows[i] && cols[j] == cols[i];
         }
-        sum += found ? 0 : rows[i] * cols[i];
+        elements += found ? 0 : rows[i] * cols[i];
     }
-    return sum;
-}
-
-// What autograd is handed in place of gradients that products have added to the buffer already (get_dummy_wgrad of
-// Transformer Engine, pytorch/module/base.py since 2025-04; Megatron-core's own head too since 2025-08,
-// tensor_parallel/layers.py): never freed.
-static void keep_dummies(Lowering *lowering, int u) {
-    const Unit *unit = &lowering->units[u];
-    const bool keeps = lowering->target->dummy_gradients && !lowering->target->adds_gradients;
-    const int64_t elements = keeps ? dummy_elements(lowering, unit) : 0;
     if (elements > 0) {
         const int32_t kept =
-            persistent_tensor(lowering, unit_names(lowering, u)->dummies, ROLE_GRADIENT, unit->dtype, elements, 1);
+            persistent_tensor(lowering, "dummy gradients", ROLE_GRADIENT, lowering->dims.dtype, elements, 1);
         lowering->tensors[kept].untouched = true;
     }
 }
@@ -215,10 +218,10 @@ void lower_unit_tensors(Lowering *lowering) {
         choose_gradients(lowering, u);
         if (lowering->units[u].trainable) {
             keep_buckets(lowering, u);
-            keep_dummies(lowering, u);
             lower_states(lowering, u, unit_names(lowering, u)->moment1, unit_names(lowering, u)->moment2);
         }
         lower_offload(lowering, &lowering->units[u]);
     }
+    keep_dummies(lowering);
     fp8_choose_weights(lowering);
 }
