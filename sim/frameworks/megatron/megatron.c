@@ -62,7 +62,7 @@ static const TargetVersion bigscience = {
     .settings = SETTINGS(
         SET(recompute_whole, true),  // CheckpointFunction.backward (runtime/activation_checkpointing/checkpointing.py)
         SET(half_sums, true), SET(reduce_dtype_bf16, DTYPE_BF16), SET(gradient_buffer, false), SET(late_reduce, true),
-        // All modules loaded at once, 1,573 MiB on an A100 (bigscience, train/tr11-176B-ml/chronicles-prequel.md);
+        // All modules loaded at once, 1,573 MiB on an A100 (bigscience, its chronicles-prequel);
         // PyTorch 2.0 and newer load what is called (CUDA_MODULE_LOADING=LAZY)
         SET(runtime.context_bytes, 1573.0 * (1 << 20)),
         // FusedAdam 28; the rank's gradients cast 6, unscaled and clipped 8 (step, unscale_and_clip_grads)
