@@ -259,7 +259,10 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
     }
     plan->seq = (int)row_sequence(row, plan);
     if (row_router_learns(row) && plan->mesh.size[AXIS_EP] > 1) {
-        plan->imbalance = experts_learned_imbalance(&request->model.experts, plan->mesh.size[AXIS_EP]);
+        const ModelSpec *model = &request->model;
+        const int ranks = plan->mesh.size[AXIS_EP];
+        plan->imbalance = row_router_begins(row) ? experts_starting_imbalance(model, ranks)
+                                                 : experts_learned_imbalance(&model->experts, ranks);
     }
     choose_sharding(row, request->target, plan);
     plan->fp8_parameters |= request->model.experts.count == 0 && keeps_fp8_parameters(row, request, plan);

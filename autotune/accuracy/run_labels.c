@@ -382,6 +382,12 @@ bool row_router_learns(const RunRow *row) {
     return row->balance && text_index(even, sizeof even / sizeof even[0], row->balance) < 0;
 }
 
+// Its first steps, or no loss and no bias ever balances it.
+bool row_router_begins(const RunRow *row) {
+    static const char *const begun[] = {"untrained", "none"};
+    return row->balance && text_index(begun, sizeof begun / sizeof begun[0], row->balance) >= 0;
+}
+
 static bool is_of_aquila(const RunRow *row) {
     return row_cites(row, "aquila2_7b-flagscale/") || row_cites(row, "aquila2_7b_finetune-flagscale/");
 }

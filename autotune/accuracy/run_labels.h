@@ -24,6 +24,7 @@ void take_script_defaults(const RunRow *row, TargetRuntime *runtime);
 bool row_drops(const RunRow *row);  // what attention and MLP add to the stream
 AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled);
 bool row_router_learns(const RunRow *row);  // which experts get how many tokens is its own
+bool row_router_begins(const RunRow *row);  // and nothing has balanced it
 bool row_gates_in_turn(const RunRow *row);
 bool row_is_paddle(const RunRow *row);          // whatever target it names
 bool row_is_flagscale(const RunRow *row);       // the layers of Megatron-LM before its core, in FlagScale of 2023

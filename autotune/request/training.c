@@ -42,8 +42,8 @@ static void say_balance(Builder *builder, const TrainPlan *plan) {
         assume(builder,
                "a guess: all experts get as many tokens (imbalance 0); routers that are not forced to it let the "
                "busiest rank keep the others waiting: what if, by --imbalance (some %d %% more than the mean with "
-               "ep=%d)",
-               experts_learned_imbalance(experts, few), few);
+               "ep=%d; %d in the first steps from random weights, or where no loss balances them)",
+               experts_learned_imbalance(experts, few), few, experts_starting_imbalance(&builder->request->model, few));
     } else {
         assume(builder,
                "a guess: where experts are spread (ep), those of the busiest rank get %d %% more tokens than the mean, "

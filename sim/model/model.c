@@ -198,27 +198,6 @@ double experts_parts_visited(const Experts *experts, int parts) {
     return parts * met(count / groups * best, experts->active, count / parts) * best / groups;
 }
 
-// The mean of the largest of 1, 2, 4 .. 256 draws from a normal distribution.
-static double largest_of(int draws) {
-    static const double means[] = {0, 0.564, 1.029, 1.424, 1.766, 2.070, 2.344, 2.594, 2.823};
-    enum { LAST = sizeof means / sizeof means[0] - 1 };
-    const double at = fmin(log2(draws), LAST);
-    const int below = (int)fmin(at, LAST - 1);
-    return means[below] + (at - below) * (means[below + 1] - means[below]);
-}
-
-// How far an expert's tokens are from the mean: on 64 ranks, each with 4 of 256 experts, the busiest of a layer had
-// 1.212 times the mean after 18 steps of a router with a bias against it, 1.338 before, and 1.013 where balance was
-// forced (marin-community/marin issue 7668, on 64 GB200). DeepSeek's auxiliary loss leaves the busiest of 64 experts
-// 0.52 to 0.56 over the mean (arXiv 2408.15664), which would be 0.23.
-static const double learned_spread = 0.181;
-
-int experts_learned_imbalance(const Experts *experts, int parts) {
-    enum { PER_CENT = 100 };
-    const double each = fmax(1, (double)experts->count / parts);
-    return (int)(PER_CENT * learned_spread * largest_of(parts) / sqrt(each) + 0.5);
-}
-
 static void hash_sizes(const ModelSpec *model, Hash *hash) {
     const int64_t fields[] = {model->layers,
                               model->hidden,

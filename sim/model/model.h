@@ -201,4 +201,7 @@ double experts_parts_visited(const Experts *experts, int parts);
 // cent. Early in training, with a loss or a bias for balance; without either it grows.
 int experts_learned_imbalance(const Experts *experts, int parts);
 
+// The same where training has not moved routers yet, or nothing balances them: as weights are drawn.
+int experts_starting_imbalance(const ModelSpec *model, int parts);
+
 void model_hash(const ModelSpec *model, Hash *hash);  // of the structure: a name is none
