@@ -50,6 +50,11 @@ static bool summed_by_index(const RunRow *row, const Target *target) {
     return routes_uncompiled(row, target) && target->sums_by_product && !by_product;
 }
 
+// Deterministically, since the same commit.
+static bool summed_in_order(const RunRow *row, const Target *target) {
+    return row->experts.count > 0 && target->runtime.indexes_rows && !row_ran_before(row, product_until);
+}
+
 // Rows are picked by torch.gather, whose gradient is a scatter_add, until the same commit puts an index in its place.
 static bool scattered_rows(const RunRow *row, const Target *target) {
     return routes_uncompiled(row, target) && row_ran_before(row, product_since);
@@ -143,6 +148,7 @@ static const Label labels[] = {
     {.holds = launched_experts_at_once, .settings = SETTINGS(SET(experts_at_once, true))},
     {.holds = sharded_alone, .settings = SETTINGS(SET(runtime.autocasts, false))},
     {.holds = summed_by_index, .settings = SETTINGS(SET(sums_by_product, false))},
+    {.holds = summed_in_order, .settings = SETTINGS(SET(runtime.sums_sorted, true))},
     {.holds = scattered_rows, .settings = SETTINGS(SET(runtime.scatters_rows, true))},
     {.holds = traced_attention, .settings = SETTINGS(SET(reference_attention, true))},
     {.holds = compiled_routing, .settings = SETTINGS(SET(routes_eagerly, false))},

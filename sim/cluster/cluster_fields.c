@@ -128,6 +128,7 @@ static const ClusterField system_fields[] = {
     OPTIONAL(node.mesh, "1", 1.0),
     OPTIONAL(accelerator.element_s, "s", latency_high_s),
     OPTIONAL(accelerator.atomic_s, "s", latency_high_s),
+    OPTIONAL(accelerator.sorted_s, "s", latency_high_s),
     OPTIONAL(accelerator.norm_sums_s, "s", latency_high_s),
     OPTIONAL(accelerator.clock_hz, "1/s", 1e11),
     OPTIONAL(accelerator.fp8_exact_share_cuda_13, "1", 1.0),

@@ -42,10 +42,13 @@ static double beyond_s(const Accelerator *accelerator, int64_t elements, double 
 }
 
 double cost_apart_s(const Accelerator *accelerator, const Task *task) {
-    enum { READ_AND_WRITTEN = 2 };
-    const int64_t added = task->atomic_elements * READ_AND_WRITTEN * dtype_bytes(task->dtype);
+    enum { READ_AND_WRITTEN = 2, READ_TWICE_AND_WRITTEN = 3 };
+    const int64_t element = dtype_bytes(task->dtype);
     return beyond_s(accelerator, task->apart_elements, accelerator->element_s, task->apart_bytes) +
-           beyond_s(accelerator, task->atomic_elements, accelerator->atomic_s, added);
+           beyond_s(accelerator, task->atomic_elements, accelerator->atomic_s,
+                    task->atomic_elements * READ_AND_WRITTEN * element) +
+           beyond_s(accelerator, task->sorted_elements, accelerator->sorted_s,
+                    task->sorted_elements * READ_TWICE_AND_WRITTEN * element);
 }
 
 KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {

@@ -145,7 +145,7 @@ static double weighted_passes(const Target *target, const TrainPlan *plan, const
     case TASK_UNPERMUTE_BACKWARD:
         return (one_by_one ? 20 : 5) * rows / (2 * rows + 1);
     case TASK_PERMUTE:
-        return rows > 1 || !one_by_one ? 1 : back ? 5.0 / 2 : 3.0 / 2;
+        return one_by_one && rows <= 1 ? (back ? 5.0 / 2 : 3.0 / 2) : back && task->sorted_elements > 0 ? 2 : 1;
     default:  // the router: a module of its own, which is compiled wherever anything is
         return eager ? 14.0 / 6 : 1;
     }

@@ -151,6 +151,8 @@ static const TargetField fields[] = {
     NEWER(runtime.router_rope_apart),
     NEWER(runtime.routes_in_fp32),
     NEWER(runtime.scatters_rows),
+    NEWER(runtime.indexes_rows),
+    NEWER(runtime.sums_sorted),
     NEWER(activation_apart),
     NEWER(stages_recompute_whole),
     NEWER(runtime.messages_stop_host),

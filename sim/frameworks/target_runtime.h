@@ -45,7 +45,10 @@ typedef struct TargetRuntime {
     // balances the choice (moe-aux-loss-coeff is 0, its default); rounds of Sinkhorn's balance, each read (0: none)
     bool routes_apart, experts_one_by_one, balances_nothing;
     int sinkhorn_rounds;
-    bool scatters_rows;   // of experts, and the gradients of those picked, by scatter_add
+    bool scatters_rows;  // of experts, and the gradients of those picked, by scatter_add
+    // Or rows are picked by an index, whose gradient is put in sorted order; so are their sums (scatter_add among
+    // deterministic algorithms)
+    bool indexes_rows, sums_sorted;
     bool routes_in_fp32;  // moe-router-dtype: where all ranks' tokens are gathered their results are summed in it
     // Neither moe-router-fusion nor rope-fusion; the order of tokens is a kernel
     bool router_rope_apart;

@@ -66,6 +66,7 @@ void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t 
 void add_first_biases(const Lowering *lowering, Op *op, bool backward, int64_t width);  // of gate and up
 void add_clamps(const Lowering *lowering, Op *op, bool backward, int64_t width);
 void add_rows_apart(const Lowering *lowering, Op *op, int64_t rows);
+void put_rows(const Lowering *lowering, Op *op, int64_t rows, bool adds);
 void cast_results(const Lowering *lowering, Op *op, int64_t rows);
 void weigh_apart(const Lowering *lowering, Op *op);
 void weigh_plain(const Lowering *lowering, Op *op, bool backward);

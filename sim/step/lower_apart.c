@@ -94,14 +94,32 @@ void copy_along(const Lowering *lowering, Op *op) {
     }
 }
 
+// Rows to where an index has them. What is picked by x[index] has its gradient added so, in the order of the sorted
+// indices: a row is read, what is there too, and written (aten/src/ATen/native/cuda/Indexing.cu,
+// indexing_backward_kernel; Inductor leaves it to ATen in bf16). What is put there alone takes elements one by one
+// (IndexKernel.cu), unless compiled.
+void put_rows(const Lowering *lowering, Op *op, int64_t rows, bool adds) {
+    static const Apart put = {0, 1, 2 * 2};
+    const Target *target = lowering->target;
+    if (target->runtime.indexes_rows && adds) {
+        op->task.sorted_elements = rows * lowering->dims.hidden;
+    } else if (target->runtime.indexes_rows && (lowering->plan->fused == FUSED_EAGER || target->routes_eagerly)) {
+        add_apart(op, &put, rows * lowering->dims.hidden);
+    }
+}
+
 // Rows are added back by scatter_add, and the gradients of those that were picked by index_add or scatter_add: an
 // atomic an element, on the pair that it lies in (aten/src/ATen/native/cuda, ScatterGatherKernel.cu and Indexing.cu:
 // fastAtomicAdd; PyTorch's PR 182675 of 2026-05 has whole rows added). Megatron-core without its moe-permute-fusion,
-// whose deterministic algorithms sort instead, and who else gathered and scattered rows then (scatters_rows).
+// whose deterministic algorithms sort instead, and who else gathered and scattered rows then (scatters_rows). Others
+// put them by an index, which a product sums, or adds.
 void add_rows_apart(const Lowering *lowering, Op *op, int64_t rows) {
     const TargetRuntime *runtime = &lowering->target->runtime;
+    const bool sum = op->task.phase == PHASE_FORWARD, product = lowering->target->sums_by_product;
     if (runtime->scatters_rows || (runtime->routes_apart && !runtime->fills_results)) {
         op->task.atomic_elements = rows * lowering->dims.hidden;
+    } else if (!sum || product || runtime->sums_sorted) {
+        put_rows(lowering, op, rows, !sum || !product);
     }
 }
 

@@ -171,7 +171,8 @@ static void visits_back(Lowering *lowering, Section section, const ExpertTensors
     const int32_t sent = sorts ? received_by(lowering, "experts_leave", lowering->dims.hidden) : from;
     const int32_t own = sharers(lowering) > 1 ? own_rows_by(lowering, "experts_leave_own") : sent;
     if (sorts) {
-        reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), sent);
+        Op *op = reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), sent);
+        put_rows(lowering, op, received_rows(lowering), !forward);
     }
     if (own != sent) {
         exchange(lowering, section, TASK_REDUCE_SCATTER, forward ? "sum of etp" : "sum of etp backward",

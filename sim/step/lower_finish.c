@@ -168,6 +168,7 @@ static uint64_t task_key(const StepProgram *program, const Task *task) {
         hash_int(&hash, task->apart_bytes);
     }
     hash_more(&hash, "atomic", task->atomic_elements);
+    hash_more(&hash, "sorted", task->sorted_elements);
     hash_tag(&hash, task->awaited, "awaited");
     hash_tag(&hash, task->once, "once");
     hash_tag(&hash, task->unhidden, "unhidden");
@@ -188,7 +189,7 @@ static bool same_work(const Task *a, const Task *b) {
            is_gradients_order(a) == is_gradients_order(b) && a->cast_bytes == b->cast_bytes &&
            a->payload_bytes == b->payload_bytes && a->operand_count == b->operand_count &&
            a->apart_elements == b->apart_elements && a->apart_bytes == b->apart_bytes &&
-           a->atomic_elements == b->atomic_elements &&
+           a->atomic_elements == b->atomic_elements && a->sorted_elements == b->sorted_elements &&
            memcmp((const char *)a + begin, (const char *)b + begin, end - begin) == 0;
 }
 

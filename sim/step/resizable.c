@@ -46,14 +46,23 @@ typedef struct SizeField {
 } SizeField;
 
 static const SizeField task_sizes[] = {
-    {offsetof(Task, m), SIZE_INT64},           {offsetof(Task, n), SIZE_INT64},
-    {offsetof(Task, k), SIZE_INT64},           {offsetof(Task, rows), SIZE_INT64},
-    {offsetof(Task, cols), SIZE_INT64},        {offsetof(Task, inner), SIZE_INT64},
-    {offsetof(Task, stride), SIZE_INT64},      {offsetof(Task, kv_stride), SIZE_INT64},
-    {offsetof(Task, replicated), SIZE_INT64},  {offsetof(Task, cast_bytes), SIZE_INT64},
-    {offsetof(Task, sequences), SIZE_INT32},   {offsetof(Task, payload_bytes), SIZE_INT64},
-    {offsetof(Task, flops), SIZE_FLOPS},       {offsetof(Task, apart_elements), SIZE_INT64},
-    {offsetof(Task, apart_bytes), SIZE_INT64}, {offsetof(Task, atomic_elements), SIZE_INT64},
+    {offsetof(Task, m), SIZE_INT64},
+    {offsetof(Task, n), SIZE_INT64},
+    {offsetof(Task, k), SIZE_INT64},
+    {offsetof(Task, rows), SIZE_INT64},
+    {offsetof(Task, cols), SIZE_INT64},
+    {offsetof(Task, inner), SIZE_INT64},
+    {offsetof(Task, stride), SIZE_INT64},
+    {offsetof(Task, kv_stride), SIZE_INT64},
+    {offsetof(Task, replicated), SIZE_INT64},
+    {offsetof(Task, cast_bytes), SIZE_INT64},
+    {offsetof(Task, sequences), SIZE_INT32},
+    {offsetof(Task, payload_bytes), SIZE_INT64},
+    {offsetof(Task, flops), SIZE_FLOPS},
+    {offsetof(Task, apart_elements), SIZE_INT64},
+    {offsetof(Task, apart_bytes), SIZE_INT64},
+    {offsetof(Task, atomic_elements), SIZE_INT64},
+    {offsetof(Task, sorted_elements), SIZE_INT64},
 };
 static const SizeField operand_sizes[] = {
     {offsetof(Operand, ref.rank_stride_bytes), SIZE_INT64},

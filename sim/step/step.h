@@ -136,7 +136,7 @@ typedef struct Task {
     double factor, share;   // GEMM: scales the product, 0 = 1; fraction of layers that run it, 0 = all (lower_mixed.c)
     double flops;           // arithmetic of the representative rank, if it runs
     int64_t traffic_bytes;  // minimum memory traffic: each operand once
-    int64_t cast_bytes, apart_elements, apart_bytes, atomic_elements;  // more traffic, slow elements (lower_apart.c)
+    int64_t cast_bytes, apart_elements, apart_bytes, atomic_elements, sorted_elements;  // more, slow (lower_apart.c)
     int64_t payload_bytes;  // collectives: the full tensor (all-gather output, reduce-scatter input, all parts of an
                             // all-to-all), or the message
     int32_t first_operand, operand_count;

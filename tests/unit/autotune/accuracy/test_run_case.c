@@ -229,13 +229,13 @@ Test(run_case, products_of_experts_are_one_launch_where_a_recipe_fuses_them) {
 Test(run_case, experts_of_torchtitan_are_those_of_its_code_of_the_date_and_of_what_compiled_it) {
     static const struct {
         const char *date, *compiled;
-        bool by_product, eagerly, reference;
-    } cases[] = {{"2025-08-20", "grouped_mm", false, true, false},
-                 {"2025-12-17", "torch.compile model+loss", true, true, false},
-                 {"2026-03-12", "graph_trainer full inductor", true, false, false},
-                 {"2026-03-13", "graph trainer", true, true, true},
-                 {"2026-04-10", "torch.compile", false, true, false},
-                 {"2026-06-13", "grouped_mm", false, false, false}};
+        bool by_product, eagerly, reference, sorted;
+    } cases[] = {{"2025-08-20", "grouped_mm", false, true, false, false},
+                 {"2025-12-17", "torch.compile model+loss", true, true, false, false},
+                 {"2026-03-12", "graph_trainer full inductor", true, false, false, false},
+                 {"2026-03-13", "graph trainer", true, true, true, false},
+                 {"2026-04-10", "torch.compile", false, true, false, true},
+                 {"2026-06-13", "grouped_mm", false, false, false, true}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *values = arena_format(&arena, "16,4,2048,%s,%s", cases[i].date, cases[i].compiled);
         const RunCase run = line_case(&arena, (RunLine){.target = "torchtitan", .step_time_s = 1},
@@ -244,6 +244,7 @@ Test(run_case, experts_of_torchtitan_are_those_of_its_code_of_the_date_and_of_wh
         cr_expect_eq(target->sums_by_product, cases[i].by_product, "%s", cases[i].date);
         cr_expect_eq(target->routes_eagerly, cases[i].eagerly, "%s", cases[i].compiled);
         cr_expect_eq(target->reference_attention, cases[i].reference, "%s", cases[i].compiled);
+        cr_expect_eq(target->runtime.sums_sorted, cases[i].sorted, "%s", cases[i].date);
     }
 }
 

@@ -255,3 +255,13 @@ Test(expert_launches, elements_that_atomics_add_take_as_long_as_they_do_beyond_t
     chip.atomic_s = 3 * traffic_s / (1 << 24);
     cr_expect_float_eq(cost_apart_s(&chip, &task), 2 * traffic_s, 1e-12);
 }
+
+Test(expert_launches, elements_that_are_added_in_sorted_order_take_their_own_time_beyond_three_planes) {
+    Accelerator chip = machine_h100().accelerator;
+    const Task task = {.dtype = DTYPE_BF16, .sorted_elements = 1 << 24};
+    const double traffic_s = (6 << 24) / (chip.memory_bytes_per_s * chip.memory_efficiency);
+    chip.sorted_s = 0;
+    cr_expect_eq(cost_apart_s(&chip, &task), 0);
+    chip.sorted_s = 3 * traffic_s / (1 << 24);
+    cr_expect_float_eq(cost_apart_s(&chip, &task), 2 * traffic_s, 1e-12);
+}
