@@ -111,6 +111,12 @@ static bool dropped_by_module(const Lowering *lowering, const char *name) {
     return false;
 }
 
+// What experts add to the stream is no product's result.
+static bool sums_experts(const Lowering *lowering, const char *name) {
+    static const char *const sums[] = {"mlp_sum", "mlp_sum_between", NULL};
+    return lowering->model->experts.count > 0 && !mixed_is_dense_name(name) && listed(sums, name);
+}
+
 static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *tensor) {
     const Target *target = lowering->target;
     if (tensor->persistent || tensor->role == ROLE_GATHERED || tensor->role == ROLE_GRADIENT) {
@@ -130,7 +136,7 @@ static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *te
     }
     if (target->selective_flavour == SELECTIVE_OPS) {
         const bool first = target->fused_qkv && strcmp(tensor->name, "qkv") == 0;  // of the products
-        return !listed(op_keeps, tensor->name) && !first;
+        return (!listed(op_keeps, tensor->name) || sums_experts(lowering, tensor->name)) && !first;
     }
     return tensor->cheap || regathered || dropped_by_module(lowering, tensor->name);
 }
@@ -202,7 +208,11 @@ static bool repeats_first(const Lowering *lowering, Recompute mode) {
 static bool repeats_whole(const Rematerialiser *maker, const char *tensor) {
     const Lowering *lowering = maker->lowering;
     const Target *target = lowering->target;
-    const bool whole = target->recompute_whole || (target->stages_recompute_whole && lowering_has_stages(lowering)) ||
+    // Compiled around its experts, too, a layer is a graph of which what backward reads is repeated.
+    const bool graph = target->runtime.indexes_rows && lowering->model->experts.count > 0 && !target->routes_eagerly &&
+                       lowering->plan->fused == FUSED_COMPILED && !mixed_is_dense_name(tensor);
+    const bool whole = (target->recompute_whole && !graph) ||
+                       (target->stages_recompute_whole && lowering_has_stages(lowering)) ||
                        (repeats_first(lowering, maker->mode) && !mixed_is_dense_name(tensor));
     return whole && (maker->mode == RECOMPUTE_FULL || recomputes_by_op(lowering));
 }
@@ -286,7 +296,7 @@ static void make_before(Rematerialiser *maker, const OpList *backward, size_t fi
 static void hold_unread(const Lowering *lowering, const Rematerialiser *maker, Op *op) {
     static const char *const unread[] = {"mlp_sum", "mlp_sum_between", NULL};
     for (size_t t = 0; t < lowering->tensor_count; t++) {
-        if (maker->made[t] && listed(unread, lowering->tensors[t].name)) {
+        if (maker->made[t] && !maker->remade[t] && listed(unread, lowering->tensors[t].name)) {
             op_operand(op, op_whole(lowering, (int32_t)t), ACCESS_READ);
         }
     }
