@@ -6,32 +6,26 @@
 #include <string.h>
 
 typedef struct BufferSize {
-    const char *name;
     int64_t bytes, neighbour_bytes;
-    struct BufferSize *next;
 } BufferSize;
 
-static unsigned bucket_of(const char *name) {
-    unsigned sum = 0;
-    for (const char *letter = name; *letter; letter++) {
-        sum = sum * 31 + (unsigned char)*letter;
+// The name itself; names that do not fit stay unknown.
+static bool key_of(const char *name, MemoKey *key) {
+    const size_t length = strlen(name);
+    *key = (MemoKey){{0}};
+    if (length > sizeof key->words) {
+        return false;
     }
-    return sum % BUFFER_SIZE_BUCKETS;
+    memcpy(key->words, name, length);
+    return true;
 }
 
-static BufferSize *size_of(const BufferSizes *sizes, const char *name) {
-    BufferSize *size = sizes->bucket[bucket_of(name)];
-    while (size && strcmp(size->name, name) != 0) {
-        size = size->next;
-    }
-    return size;
-}
-
-Buffer *buffer_sizes_find(const BufferSizes *sizes, const StepProgram *program, Arena *arena) {
+Buffer *buffer_sizes_find(const Memo *sizes, const StepProgram *program, Arena *arena) {
     Buffer *buffers = ARENA_UNCLEARED(arena, Buffer, program->buffer_count);
     for (int32_t i = 0; i < program->buffer_count; i++) {
         buffers[i] = program->buffers[i];
-        const BufferSize *size = size_of(sizes, buffers[i].name);
+        MemoKey key;
+        const BufferSize *size = key_of(buffers[i].name, &key) ? memo_find(sizes, &key) : NULL;
         const bool same = size && size->bytes == size->neighbour_bytes;
         if (!size || (!same && size->bytes != buffers[i].bytes)) {
             return NULL;
@@ -42,17 +36,17 @@ Buffer *buffer_sizes_find(const BufferSizes *sizes, const StepProgram *program, 
     return buffers;
 }
 
-void buffer_sizes_add(BufferSizes *sizes, const Buffer *buffers, const StepProgram *neighbour, Arena *arena) {
+void buffer_sizes_add(Memo *sizes, const Buffer *buffers, const StepProgram *neighbour, Arena *arena) {
     for (int32_t i = 0; i < neighbour->buffer_count; i++) {
-        const char *name = buffers[i].name;
-        BufferSize *size = size_of(sizes, name);
-        if (!size) {
-            BufferSize **bucket = &sizes->bucket[bucket_of(name)];
-            size = ARENA_NEW(arena, BufferSize);
-            *size = (BufferSize){.name = arena_text(arena, name), .next = *bucket};
-            *bucket = size;
+        MemoKey key;
+        if (!key_of(buffers[i].name, &key)) {
+            continue;
         }
-        size->bytes = buffers[i].bytes;
-        size->neighbour_bytes = neighbour->buffers[i].bytes;
+        BufferSize *size = memo_find(sizes, &key);
+        if (!size) {
+            size = ARENA_NEW(arena, BufferSize);
+            memo_add(sizes, &key, size, arena);
+        }
+        *size = (BufferSize){buffers[i].bytes, neighbour->buffers[i].bytes};
     }
 }

@@ -4,17 +4,12 @@
 
 #pragma once
 
+#include "sim/analytic/memo.h"
 #include "sim/step/step.h"
 
-enum { BUFFER_SIZE_BUCKETS = 64 };
-
-// Of plans that differ in recompute, reshard and rotation only; "BufferSizes s = {0}" knows none.
-typedef struct BufferSizes {
-    struct BufferSize *bucket[BUFFER_SIZE_BUCKETS];
-} BufferSizes;
-
-// A copy of the program's buffers with the sizes that they have in the neighbour; NULL where one of them is not known.
-Buffer *buffer_sizes_find(const BufferSizes *sizes, const StepProgram *program, Arena *arena);
+// By name, of plans that differ in recompute, reshard and rotation only. A copy of the program's buffers with the sizes
+// that they have in the neighbour; NULL where one of them is not known.
+Buffer *buffer_sizes_find(const Memo *sizes, const StepProgram *program, Arena *arena);
 
 // Of a program with these buffers and of its neighbour.
-void buffer_sizes_add(BufferSizes *sizes, const Buffer *buffers, const StepProgram *neighbour, Arena *arena);
+void buffer_sizes_add(Memo *sizes, const Buffer *buffers, const StepProgram *neighbour, Arena *arena);

@@ -129,7 +129,7 @@ static bool shards_keep_structure(const StepProgram *program, int32_t shards) {
 static Status sample_more_shards(const CurveSource *from, const TrainPlan *plan, const StepProgram *few,
                                  const LiveTrace *who, Sample *sample, Error *error) {
     const TrainPlan neighbour = memory_neighbour(plan, MANY_SHARDS);
-    BufferSizes *sizes = &from->sizes->more_shards;
+    Memo *sizes = &from->sizes->more_shards;
     const bool kept = shards_keep_structure(few, plan_shard_count(&neighbour));
     StepProgram many = *few;
     many.buffers = kept ? buffer_sizes_find(sizes, few, from->scratch) : NULL;

@@ -36,7 +36,7 @@ enum { FEW_SHARDS = 2, MANY_SHARDS = 4 };
 TrainPlan memory_neighbour(const TrainPlan *plan, int shards);
 
 typedef struct NeighbourSizes {
-    BufferSizes more_shards, twice;  // the micro-batch
+    Memo more_shards, twice;  // the micro-batch
 } NeighbourSizes;
 
 typedef struct CurveSource {
