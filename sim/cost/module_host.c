@@ -55,7 +55,7 @@ static const double sum_backward_us = 200;
 static double undropped_sum_us(const Target *target, const TrainPlan *plan, const Task *task) {
     const bool norm = task->kind == TASK_RMSNORM_BACKWARD || task->kind == TASK_LAYERNORM_BACKWARD;
     const bool split = plan->mesh.size[AXIS_CP] > 1 || plan->mesh.size[AXIS_SP] > 1;
-    return norm && task->part != 0 && !task->latent && !target->halves_drop && !split ? sum_backward_us : 0;
+    return norm && task->part != 0 && !task->within && !target->halves_drop && !split ? sum_backward_us : 0;
 }
 
 // The way to experts: RMSNorm before the router as a fusible operation, RouterGatingLinear (backward two products).

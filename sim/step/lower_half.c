@@ -169,11 +169,12 @@ HalfGradient half_gradient(Lowering *lowering, const Half *half, OpRef g) {
     HalfGradient gradient = {.between = added};
     if (norms_behind(lowering)) {
         gradient.between = op_whole(lowering, between_by_hidden(lowering, half->dsum));
-        add_norm_backward(lowering, SECTION_LAYER_BACKWARD, &half->behind,
-                          &(NormBackward){.dy = added,
-                                          .x = op_whole(lowering, between_by_hidden(lowering, half->sum_between)),
-                                          .residual = op_absent(),
-                                          .dx = gradient.between});
+        const NormBackward operands = {.dy = added,
+                                       .x = op_whole(lowering, between_by_hidden(lowering, half->sum_between)),
+                                       .residual = op_absent(),
+                                       .dx = gradient.between};
+        add_norm_backward(lowering, SECTION_LAYER_BACKWARD, &half->behind, &operands)->task.within =
+            norms_in_front(lowering);
     }
     if (fp8_gathers_inputs(lowering)) {
         return gather_in_fp8(lowering, half, gradient.between);

@@ -96,7 +96,7 @@ static void norm_latent_backward(Lowering *lowering, const LatentNorm *norm, int
     const OpRef rstd = op_whole(lowering, row_statistics(lowering, norm->statistics, lowering->dims.tokens));
     Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_RMSNORM_BACKWARD, PHASE_BACKWARD, "latent norm backward");
     op_size(op, lowering->dims.tokens, norm->cols);
-    op->task.latent = true;
+    op->task.within = true;
     op->task.stride = norm->stride;
     OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, dy), op_whole(lowering, x),
                 unit_slice(lowering, lowering->weights[UNIT_LAYER], norm->weight, norm->weight), rstd, op_absent());

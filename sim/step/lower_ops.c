@@ -275,7 +275,7 @@ Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int
     return op;
 }
 
-void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands) {
+Op *add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands) {
     const bool layer = lowering->model->norm == NORM_LAYER;
     const OpRef statistics = norm_statistics(lowering, norm);
     Op *op = op_add(lowering, section, layer ? TASK_LAYERNORM_BACKWARD : TASK_RMSNORM_BACKWARD, PHASE_BACKWARD,
@@ -290,6 +290,7 @@ void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, co
     if (layer) {
         op_operand(op, slice_of(lowering, lowering->gradients, norm->unit, norm->bias), ACCESS_WRITE);
     }
+    return op;
 }
 
 // Gradient of the biases first..last of a layer.

@@ -111,7 +111,7 @@ void add_adapter_weight_gradient(Lowering *lowering, Section section, const Line
 
 Norm norm_of(const Lowering *lowering, int unit, const char *weight, const char *bias, const char *statistics);
 Op *add_norm(Lowering *lowering, Section section, const Norm *norm, OpRef x, int32_t y);
-void add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands);
+Op *add_norm_backward(Lowering *lowering, Section section, const Norm *norm, const NormBackward *operands);
 Op *add_column_sum(Lowering *lowering, const char *name, OpRef x, const char *first, const char *last, int64_t rows);
 void add_sum(Lowering *lowering, Section section, OpRef a, OpRef b, OpRef c, int64_t elements);
 Op *add_residual(Lowering *lowering, OpRef x, OpRef y, OpRef sum, const char *bias);

@@ -55,7 +55,7 @@ Test(cost, what_drops_nothing_takes_the_host_back_through_its_sum_as_well) {
     cr_expect_float_eq(task_host_s(&undropped, &plan, &norm) + launch_s,
                        task_host_s(&dropped, &plan, &norm) + task_host_s(&dropped, &plan, &copy), 1e-12);
     Task latent = norm;
-    latent.latent = true;
+    latent.within = true;
     cr_expect_float_eq(task_host_s(&undropped, &plan, &latent), task_host_s(&dropped, &plan, &norm), 1e-12);
 }
 

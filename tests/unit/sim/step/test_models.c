@@ -225,6 +225,26 @@ Test(models, olmo2_norms_behind_its_halves_and_keeps_their_outputs) {
     arena_free(&arena);
 }
 
+// What the host does once for each half back is priced at that norm.
+Test(models, a_half_has_one_norm_that_stands_for_its_sum_wherever_it_is_normed) {
+    static const char *const models[] = {"llama-3-8b", "olmo2-7b", "gemma-3-1b", "deepseek-v2-lite"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        Arena arena = {0};
+        const StepProgram program =
+            lowered(&arena, (LoweredRequest){.model = models[i], .target = "megatron", .mesh = "dp_shard=8"});
+        unsigned parts = 0;
+        for (int32_t t = 0; t < program.task_count; t++) {
+            const Task *task = &program.tasks[t];
+            if (task->kind == TASK_RMSNORM_BACKWARD && task->part != 0 && !task->within) {
+                cr_expect_eq(parts & (unsigned)task->part, 0, "%s: part %d", models[i], task->part);
+                parts |= (unsigned)task->part;
+            }
+        }
+        cr_expect_gt(parts, 0, "%s", models[i]);
+        arena_free(&arena);
+    }
+}
+
 Test(models, queries_and_keys_are_normed_before_they_turn_and_back_in_reverse) {
     Arena arena = {0};
     const StepProgram program = lowered(&arena, (LoweredRequest){.model = "qwen3-8b", .mesh = "tp=2"});
