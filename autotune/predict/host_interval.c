@@ -34,19 +34,22 @@ static void pace_end(HostPace *pace) {
 }
 
 static Status step_at(const HostPace *pace, const TrainPlan *plan, double *step_s, Error *error) {
-    const EstimateLimits limits = {.time_only = true};
+    const EstimateLimits limits = {.no_bytes = true};
     Estimate estimate = {0};
     TRY(analytic_estimate_within(pace->analytic, plan, &limits, &estimate, error));
     *step_s = estimate.step_s;
     return STATUS_OK;
 }
 
-// Of the step's relative change over the host's: no step grows by more than its host does.
-static Status host_share(const HostPace *usual, const HostPace *slower, const TrainPlan *plan, double *share,
+// Of the step's relative change over the host's: no step grows by more than its host does. A step that was estimated is
+// not again.
+static Status host_share(const HostPace *usual, const HostPace *slower, const Prediction *prediction, double *share,
                          Error *error) {
-    double usual_s = 0, slow_s = 0;
-    TRY(step_at(usual, plan, &usual_s, error));
-    TRY(step_at(slower, plan, &slow_s, error));
+    double usual_s = prediction->step_s, slow_s = 0;
+    if (prediction->origin != ORIGIN_ESTIMATE) {
+        TRY(step_at(usual, &prediction->plan, &usual_s, error));
+    }
+    TRY(step_at(slower, &prediction->plan, &slow_s, error));
     *share = usual_s > 0 ? fmin(1, fmax(0, (slow_s / usual_s - 1) / (SLOWER - 1))) : 0;
     return STATUS_OK;
 }
@@ -54,7 +57,7 @@ static Status host_share(const HostPace *usual, const HostPace *slower, const Tr
 static Status widen(const HostPace *usual, const HostPace *slower, Prediction *prediction, Error *error) {
     double share = 0;
     if (prediction->step_s > 0 && isfinite(prediction->step_s)) {
-        TRY(host_share(usual, slower, &prediction->plan, &share, error));
+        TRY(host_share(usual, slower, prediction, &share, error));
         interval_widen(prediction->step_s, HOST_SPREAD * share, &prediction->step_low_s, &prediction->step_high_s);
     }
     return STATUS_OK;
@@ -68,10 +71,11 @@ Status host_intervals(const TuneRequest *request, Prediction *predictions, int c
     }
     pace_begin(&usual, request, 1);
     pace_begin(&slower, request, SLOWER);
+    analytic_share_programs(slower.analytic, usual.analytic);
     for (int i = 0; i < count && status == STATUS_OK; i++) {
         status = widen(&usual, &slower, &predictions[i], error);
     }
-    pace_end(&usual);
     pace_end(&slower);
+    pace_end(&usual);
     return status;
 }

@@ -5,5 +5,5 @@
 #include "autotune/result.h"
 
 // Of targets whose modules' time on the host was measured (TargetRuntime, module_operations), on machines that were not
-// calibrated. Each prediction costs two estimates, which share what their plans have in common.
+// calibrated. An estimate costs one more, what was simulated two; they share what their plans have in common.
 Status host_intervals(const TuneRequest *request, Prediction *predictions, int count, Error *error);

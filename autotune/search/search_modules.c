@@ -57,8 +57,9 @@ static Status try_sets(const Search *search, SearchWorker *worker, const Candida
             continue;
         }
         Estimate estimate;
-        const EstimateLimits limits = {search_hopeless_s(search, worker, &plan), true,
-                                       search->near ? best_usable_bytes(request) : 0};
+        const EstimateLimits limits = {.step_s = search_hopeless_s(search, worker, &plan),
+                                       .time_only = true,
+                                       .bytes = search->near ? best_usable_bytes(request) : 0};
         TRY(analytic_estimate_within(worker->analytic, &plan, &limits, &estimate, error));
         if (estimate.is_bound) {
             break;  // more modules take longer

@@ -237,7 +237,7 @@ static const double FAR_OVER = 1.10;  // beyond every error of the estimate's me
 // What interests of a plan. Nobody asks for the time of what needs far too much, unless it says what a longer ring of
 // its shape may reach.
 static EstimateLimits limits_of(const Search *search, const SearchWorker *worker, const TrainPlan *plan) {
-    EstimateLimits limits = {search_hopeless_s(search, worker, plan), search->near, 0};
+    EstimateLimits limits = {.step_s = search_hopeless_s(search, worker, plan), .time_only = search->near};
     if (search->near && limits.step_s > 0 && !search_is_like(search, plan) && !search_ring_speaks(&plan->mesh)) {
         limits.bytes = (FAR_OVER + spare_slack(search, plan)) * search->request->memory_limit_bytes;
     }

@@ -30,7 +30,7 @@ Analytic *analytic_new(const ModelSpec *model, const CostModel *cost, Arena *are
     Analytic *analytic = ARENA_NEW(arena, Analytic);
     *analytic = (Analytic){.model = *model, .cost = *cost, .arena = arena, .slow = {.compute = 1, .links = 1}};
     analytic->cost.paired = true;
-    analytic->memory_of = analytic;
+    analytic->memory_of = analytic->programs_of = analytic;
     analytic->traces = &analytic->own_traces;
     analytic->orders.arena = analytic->fluids.arena = arena;
     analytic->blocks.arena = analytic->fluids.runs_arena = &analytic->times_arena;
@@ -43,6 +43,10 @@ void analytic_ignore_contention(Analytic *analytic) {
 
 void analytic_share_memory(Analytic *analytic, Analytic *known) {
     analytic->memory_of = known;
+}
+
+void analytic_share_programs(Analytic *analytic, Analytic *known) {
+    analytic->programs_of = known;
 }
 
 void analytic_share_traces(Analytic *analytic, LiveTraces *traces) {
@@ -174,22 +178,24 @@ static Status find_program(Analytic *analytic, const TrainPlan *plan, int stage,
     TrainPlan lowered = *plan;
     lowered.grad_accum = micro_steps;
     const MemoKey key = analytic_program_key(plan, stage, micro_steps, own_shards);
-    *found = memo_find(&analytic->programs, &key);
+    Analytic *owner = analytic->programs_of;
+    Arena *arena = &owner->programs_arena;
+    *found = memo_find(&owner->programs, &key);
     if (*found) {
         return STATUS_OK;
     }
-    if (analytic->programs_arena.used_bytes > PROGRAMS_BYTES) {
-        arena_reset(&analytic->programs_arena);
-        analytic->programs = (Memo){0};
+    if (arena->used_bytes > PROGRAMS_BYTES) {
+        arena_reset(arena);
+        owner->programs = (Memo){0};
     }
     if (!own_shards) {
         lowered = memory_neighbour(&lowered, FEW_SHARDS);
     }
-    *found = ARENA_NEW(&analytic->programs_arena, KnownProgram);
-    (*found)->patterns.arena = &analytic->programs_arena;
-    TRY(resizable_lower(&analytic->model, &lowered, analytic->cost.target, stage, &analytic->programs_arena,
-                        &analytic->scratch, &(*found)->program, error));
-    memo_add(&analytic->programs, &key, *found, &analytic->programs_arena);
+    *found = ARENA_NEW(arena, KnownProgram);
+    (*found)->patterns.arena = arena;
+    TRY(resizable_lower(&analytic->model, &lowered, analytic->cost.target, stage, arena, &analytic->scratch,
+                        &(*found)->program, error));
+    memo_add(&owner->programs, &key, *found, arena);
     return STATUS_OK;
 }
 
@@ -410,6 +416,10 @@ bool analytic_is_hopeless(const Analytic *analytic, double step_s) {
     return analytic->limits.step_s > 0 && step_s > analytic->limits.step_s;
 }
 
+bool analytic_wants_bytes(const Analytic *analytic, double step_s) {
+    return !analytic->limits.no_bytes && !(analytic->limits.time_only && analytic_is_hopeless(analytic, step_s));
+}
+
 Status analytic_no_bytes(Estimate *estimate) {
     estimate->is_bound = true;
     estimate->peak_bytes = estimate->reserved_bytes = estimate->carried_bytes = estimate->growing_bytes = 0;
@@ -419,9 +429,9 @@ Status analytic_no_bytes(Estimate *estimate) {
 static Status estimate_alike(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {
     const AlonePlan of = {.plan = *plan};
     TRY(analytic_time_alike(analytic, &of, estimate, error));
-    estimate->is_bound = analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s);
-    return estimate->is_bound ? analytic_no_bytes(estimate)
-                              : analytic_add_bytes(analytic, plan, 0, 1, false, estimate, error);
+    return analytic_wants_bytes(analytic, estimate->step_s)
+               ? analytic_add_bytes(analytic, plan, 0, 1, false, estimate, error)
+               : analytic_no_bytes(estimate);
 }
 
 Status analytic_estimate_whole(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error) {

@@ -71,6 +71,7 @@ typedef struct EstimateLimits {
     double step_s;   // a pipeline's longer one is bounded from below, which is cheap
     bool time_only;  // then any plan's bytes are left 0, and the plan counts as bounded
     double bytes;    // a pipeline that reserves more than this is not timed
+    bool no_bytes;   // of no plan are they of interest: all are left 0
 } EstimateLimits;
 
 Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, const EstimateLimits *limits,
@@ -79,6 +80,9 @@ Status analytic_estimate_within(Analytic *analytic, const TrainPlan *plan, const
 // Lower bound on a pipeline's step time, and the bubble in it, from the pace of similar layers in pipelines already
 // estimated: no lowering, no run over the schedule, no bytes. false = no such pipeline is known.
 bool analytic_bound(Analytic *analytic, const TrainPlan *plan, Estimate *bound);
+
+// Programs without times are the other's, which stays as long: one whose targets differ in the pace of their hosts.
+void analytic_share_programs(Analytic *analytic, Analytic *known);
 
 // Only its bytes: no lowering either if another micro-batch was estimated before.
 Status analytic_estimate_bytes(Analytic *analytic, const TrainPlan *plan, Estimate *estimate, Error *error);

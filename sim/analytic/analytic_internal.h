@@ -34,7 +34,8 @@ struct Analytic {
     Analytic *memory_of;  // whose memory curves these are
     LiveTraces own_traces, *traces;
     Memo sizes;
-    Memo programs;  // in an arena of their own, which is reset once it exceeds PROGRAMS_BYTES
+    Analytic *programs_of;  // whose programs it uses
+    Memo programs;          // in an arena of their own, which is reset once it exceeds PROGRAMS_BYTES
     Arena programs_arena;
     PipelineOrders orders;
     Memo splits;  // how layers are split over stages
@@ -69,6 +70,7 @@ bool analytic_bytes_are_known(Analytic *analytic, const TrainPlan *plan, int sta
 // a becomes a + (b - a) share: the time of the step and its terms, but for the bubble.
 void analytic_mix_in(Estimate *a, const Estimate *b, double share);
 bool analytic_is_hopeless(const Analytic *analytic, double step_s);
+bool analytic_wants_bytes(const Analytic *analytic, double step_s);  // of a plan that takes so long
 Status analytic_no_bytes(Estimate *estimate);  // for a hopeless plan whose bytes the caller does not need
 
 // Are there replicas, shards, shards of experts? Which operations data ranks have depends on that.

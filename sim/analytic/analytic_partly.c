@@ -84,7 +84,7 @@ Status analytic_estimate_partly(Analytic *analytic, const TrainPlan *plan, Estim
     const double kept = kept_of_all(analytic, plan);
     const TrainPlan all = all_recomputed(plan), none = none_recomputed(plan);
     Estimate most, least;
-    analytic->limits = (EstimateLimits){0};
+    analytic->limits = (EstimateLimits){.no_bytes = analytic->limits.no_bytes};
     TRY(analytic_estimate_whole(analytic, &all, &most, error));
     TRY(analytic_estimate_whole(analytic, &none, &least, error));
     *estimate = (Estimate){.step_s = analytic_between(most.step_s, least.step_s, kept),
@@ -98,5 +98,6 @@ Status analytic_estimate_partly(Analytic *analytic, const TrainPlan *plan, Estim
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         estimate->exposed_s[axis] = analytic_between(most.exposed_s[axis], least.exposed_s[axis], kept);
     }
-    return plan_has_stages(plan) ? add_stages(analytic, plan, estimate, error) : STATUS_OK;
+    const bool stages = plan_has_stages(plan) && analytic_wants_bytes(analytic, estimate->step_s);
+    return stages ? add_stages(analytic, plan, estimate, error) : STATUS_OK;
 }

@@ -380,10 +380,9 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     }
     add_up(analytic, plan, shape, split, &times, tied_s, step_s, estimate);
     estimate->is_bound = hopeless;
-    if (analytic->limits.time_only && analytic_is_hopeless(analytic, estimate->step_s)) {
-        return analytic_no_bytes(estimate);
-    }
-    return stage_add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error);
+    return analytic_wants_bytes(analytic, estimate->step_s)
+               ? stage_add_bytes(analytic, &alone, shape, split, estimate->stage, estimate, error)
+               : analytic_no_bytes(estimate);
 }
 
 // Of the fullest stage, where a limit is set and its bytes are known: a look-up comes first.
@@ -404,6 +403,6 @@ Status analytic_estimate_stages(Analytic *analytic, const TrainPlan *plan, Estim
     const StageSplit *split = stage_split(analytic, plan);
     TRY(find_too_large(analytic, plan, &shape, split, estimate, error));
     TRY(estimate->is_too_large ? STATUS_OK : time_pipeline(analytic, plan, &shape, split, estimate, error));
-    const bool enough = estimate->is_too_large || (estimate->is_bound && analytic->limits.time_only);
+    const bool enough = estimate->is_too_large || !analytic_wants_bytes(analytic, estimate->step_s);
     return enough ? STATUS_OK : stage_add_ends(analytic, plan, &shape, split, estimate, error);
 }

@@ -6,6 +6,7 @@
 
 #include "autotune/predict/host_interval.h"
 #include "autotune/predict/interval.h"
+#include "sim/analytic/analytic.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"
 #include "tests/support/sizes.h"
@@ -89,7 +90,7 @@ Test(interval, of_experts_is_what_runs_with_experts_say_and_a_guess_where_there_
 }
 
 static Prediction prediction_on_8(const TuneRequest *request) {
-    Prediction prediction = {.step_s = 1, .step_low_s = 0.9, .step_high_s = 1.1};
+    Prediction prediction = {.origin = ORIGIN_ENGINE, .step_s = 1, .step_low_s = 0.9, .step_high_s = 1.1};
     prediction.plan = (TrainPlan){.mesh = {.size = SIZES(1, 8, 1, 1)},
                                   .seq = 1024,
                                   .micro_batch = 1,
@@ -162,5 +163,27 @@ Test(interval, of_the_last_prediction_has_its_hosts_pace_as_the_first_has) {
     cr_assert_eq(host_intervals(&request, predictions, MANY, &error), STATUS_OK, "%s", error.message);
     cr_expect_gt(predictions[0].step_high_s, 1.15);
     cr_expect_eq(predictions[MANY - 1].step_high_s, predictions[0].step_high_s);
+    arena_free(&arena);
+}
+
+// What was estimated is not again: only a slower host is.
+Test(interval, of_an_estimate_is_that_of_the_same_plan_simulated) {
+    Arena arena = {0};
+    const TuneRequest request = request_for(&arena, 8, "125m", "dgx-h100", "megatron");
+    const CostModel cost = {.profile = &request.cluster, .target = request.target};
+    Prediction simulated = prediction_on_8(&request), estimated = simulated;
+    Analytic *analytic = analytic_new(&request.model, &cost, &arena);
+    Estimate estimate;
+    Error error = {0};
+    cr_assert_eq(analytic_estimate(analytic, &estimated.plan, &estimate, &error), STATUS_OK, "%s", error.message);
+    analytic_free(analytic);
+    estimated.origin = ORIGIN_ESTIMATE;
+    estimated.step_s = estimate.step_s;
+    estimated.step_low_s *= estimate.step_s;
+    estimated.step_high_s *= estimate.step_s;
+    cr_assert_eq(host_intervals(&request, &simulated, 1, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(host_intervals(&request, &estimated, 1, &error), STATUS_OK, "%s", error.message);
+    cr_expect_float_eq(estimated.step_high_s / estimated.step_s, simulated.step_high_s, 1e-9);
+    cr_expect_gt(simulated.step_high_s, 1.15);
     arena_free(&arena);
 }
