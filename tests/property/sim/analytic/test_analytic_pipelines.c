@@ -181,30 +181,43 @@ Test(analytic_pipelines, none_is_faster_on_slower_chips) {
     arena_free(&arena);
 }
 
+// Its own schedule and choices are the caller's; then target_canonical.
+static const Target *megatron_on_h100(const char *model, const char *mesh, int grad_accum, Arena *arena, Drawn *drawn) {
+    const Target *megatron = NULL;
+    Error error = {0};
+    *drawn = (Drawn){.cost = {.profile = &drawn->profile},
+                     .plan = {.seq = 4096, .micro_batch = 1, .grad_accum = grad_accum}};
+    cr_assert_eq(model_find(model, arena, &drawn->model, &error), STATUS_OK);
+    cr_assert_eq(cluster_find("dgx-h100", arena, &drawn->profile, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
+    cr_assert_eq(mesh_parse(mesh, &drawn->plan.mesh, &error), STATUS_OK);
+    take_usual(megatron, &drawn->plan);
+    return megatron;
+}
+
+static void expect_engine_at_paces(Drawn *drawn, const Target *of, const double *paces, size_t count, double within,
+                                   Arena *arena) {
+    target_canonical(of, &drawn->plan);
+    for (size_t i = 0; i < count; i++) {
+        Target target = *of;
+        target.runtime.host_pace = paces[i];
+        drawn->cost.target = &target;
+        const double replayed_s = engine_s(drawn, arena), found_s = estimate_s(drawn, arena);
+        cr_expect_float_eq(found_s / replayed_s, 1, within, "%g: %g of %g s", paces[i], found_s, replayed_s);
+    }
+}
+
 // Products in fp8 leave the last stage's host no lead for its forward; the first stage's device has a backward to do
 // then.
 Test(analytic_pipelines, hosts_that_messages_stop_are_late_on_the_last_stage_before_others) {
     static const double paces[] = {0.8, 1, 1.04, 1.045, 1.1};
     Arena arena = {0};
-    Error error = {0};
-    Drawn drawn = {.cost = {.profile = &drawn.profile}, .plan = {.seq = 4096, .micro_batch = 1, .grad_accum = 8}};
-    const Target *megatron = NULL;
-    cr_assert_eq(model_find("llama-3-70b", &arena, &drawn.model, &error), STATUS_OK);
-    cr_assert_eq(cluster_find("dgx-h100", &arena, &drawn.profile, &error), STATUS_OK);
-    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
-    cr_assert_eq(mesh_parse("tp=8,pp=2", &drawn.plan.mesh, &error), STATUS_OK);
-    take_usual(megatron, &drawn.plan);
+    Drawn drawn;
+    const Target *megatron = megatron_on_h100("llama-3-70b", "tp=8,pp=2", 8, &arena, &drawn);
     drawn.plan.precision = DTYPE_FP8;
     drawn.plan.tp_overlap = true;
     drawn.plan.pp_schedule = PP_1F1B;
-    target_canonical(megatron, &drawn.plan);
-    for (size_t i = 0; i < sizeof paces / sizeof *paces; i++) {
-        Target target = *megatron;
-        target.runtime.host_pace = paces[i];
-        drawn.cost.target = &target;
-        const double replayed_s = engine_s(&drawn, &arena), found_s = estimate_s(&drawn, &arena);
-        cr_expect_float_eq(found_s / replayed_s, 1, 0.01, "%g: %g of %g s", paces[i], found_s, replayed_s);
-    }
+    expect_engine_at_paces(&drawn, megatron, paces, sizeof paces / sizeof *paces, 0.01, &arena);
     arena_free(&arena);
 }
 
@@ -213,23 +226,10 @@ Test(analytic_pipelines, hosts_that_messages_stop_are_late_on_the_last_stage_bef
 Test(analytic_pipelines, hosts_that_wait_in_layers_issue_messages_beside_experts) {
     static const double paces[] = {1, 2, 2.45, 2.55, 3};
     Arena arena = {0};
-    Error error = {0};
-    Drawn drawn = {.cost = {.profile = &drawn.profile}, .plan = {.seq = 4096, .micro_batch = 1, .grad_accum = 16}};
-    const Target *megatron = NULL;
-    cr_assert_eq(model_find("mixtral-8x7b", &arena, &drawn.model, &error), STATUS_OK);
-    cr_assert_eq(cluster_find("dgx-h100", &arena, &drawn.profile, &error), STATUS_OK);
-    cr_assert_eq(target_find("megatron", &megatron, &error), STATUS_OK);
-    cr_assert_eq(mesh_parse("dp_shard=8,pp=4,ep=8", &drawn.plan.mesh, &error), STATUS_OK);
-    take_usual(megatron, &drawn.plan);
+    Drawn drawn;
+    const Target *megatron = megatron_on_h100("mixtral-8x7b", "dp_shard=8,pp=4,ep=8", 16, &arena, &drawn);
     drawn.plan.pp_schedule = PP_INTERLEAVED;
     drawn.plan.virtual_stages = 8;
-    target_canonical(megatron, &drawn.plan);
-    for (size_t i = 0; i < sizeof paces / sizeof *paces; i++) {
-        Target target = *megatron;
-        target.runtime.host_pace = paces[i];
-        drawn.cost.target = &target;
-        const double replayed_s = engine_s(&drawn, &arena), found_s = estimate_s(&drawn, &arena);
-        cr_expect_float_eq(found_s / replayed_s, 1, 0.02, "%g: %g of %g s", paces[i], found_s, replayed_s);
-    }
+    expect_engine_at_paces(&drawn, megatron, paces, sizeof paces / sizeof *paces, 0.02, &arena);
     arena_free(&arena);
 }
