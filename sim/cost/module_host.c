@@ -47,8 +47,9 @@ static const ModuleHost of_layer[TASK_KIND_COUNT] = {
 
 // Back through bias, dropout and sum, and what of autograd is no module's: Python of a compiled function, called
 // whether or not it drops (fusions/fused_bias_dropout.py; without dropout 450 of a layer's 755 us back were outside
-// linear layers and SwiGLU). Where it drops there is a copy, which has it and its launch. Not where sequences are split
-// over ranks: what that costs the host is too much already (tests/accuracy/megatron_ci/RESULTS.md, "Without dropout").
+// linear layers and SwiGLU). Where it drops there is a copy, which has it and its launch. It is called as well where
+// sequences are split over ranks, but not charged: with tp something else is too much there, and what is not known
+// (tests/accuracy/megatron_ci/RESULTS.md, "Without dropout").
 static const double sum_backward_us = 200;
 
 // A half's, at the norm that it begins with.
