@@ -89,6 +89,15 @@ class Plans(unittest.TestCase):
         self.assertIn(self.plan.best_reason, page.text)
         self.assertIn("of a step", Tags(self.plan.best._repr_html_()).text)
 
+    def test_print_shows_the_short_table(self):
+        lines = str(self.plan).splitlines()
+        self.assertLess(len(lines), 17)
+        self.assertEqual(lines[2].split()[:2], ["1", str(self.plan.best.mesh)])
+        self.assertTrue(lines[-1].endswith(self.plan.best_reason))
+        self.assertIn("80 % interval", str(self.plan.best))
+        check = ndtune.check(FILES / "accelerate_fsdp2.yaml", model="8b", micro_batch=1, effort="estimate")
+        self.assertTrue(str(check).startswith("failed: "))
+
     def test_a_repr_is_short(self):
         self.assertLess(len(repr(self.plan.best)), 2500)
 

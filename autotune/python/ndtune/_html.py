@@ -21,7 +21,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+    of_unit, unit = (value, "s") if value >= 1 else (value * 1e3, "ms")
+    return f"{of_unit:#.3g}".rstrip(".") + f" {unit}"
 
 
 def _gib(value: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
 
-from . import _html
+from . import _html, _text
 from ._errors import InternalError
 
 if TYPE_CHECKING:
@@ -172,6 +172,9 @@ class Prediction:
 
         return export(as_, path=path, **self.options())
 
+    def __str__(self) -> str:
+        return _text.prediction(self)
+
     def _repr_html_(self) -> str:
         return _html.prediction(self)
 
@@ -222,6 +225,9 @@ class Plan:
         around = {name: self.asked.get(name) for name in (*_SURROUNDINGS, "world", "nodes", "seq")}
         return check(path, tolerance=tolerance, **{**around, **options})
 
+    def __str__(self) -> str:
+        return _text.plan(self)
+
     def _repr_html_(self) -> str:
         return _html.plan(self)
 
@@ -255,6 +261,9 @@ class Check:
     @classmethod
     def read(cls, data: Raw) -> Check:
         return _fill(cls, data, notes=tuple(_fill(Note, each) for each in data["notes"]), raw=data)
+
+    def __str__(self) -> str:
+        return _text.check(self)
 
     def _repr_html_(self) -> str:
         return _html.check(self)
