@@ -205,9 +205,9 @@ static void print_findings(const Import *import, FILE *out) {
             }
             fputs("  ", out);
             if (finding->line > 0) {
-                fprintf(out, "line %d, %s: ", finding->line, finding->key);
+                fprintf(out, "line %d, ", finding->line);
             }
-            fprintf(out, "%s\n", finding->sentence);
+            fprintf(out, "%s%s%s\n", finding->key ? finding->key : "", finding->key ? ": " : "", finding->sentence);
         }
     }
 }

@@ -101,6 +101,20 @@ Test(cli_import, what_the_file_does_not_hold_is_said) {
     program_run_free(&run);
 }
 
+// "without it" is of the key, which the file has on no line.
+Test(cli_import, what_a_key_would_do_that_the_file_lacks_names_the_key) {
+    char *folder = temp_dir_make(), path[512];
+    snprintf(path, sizeof path, "%s/rows.yaml", folder);
+    FILE *out = fopen(path, "w");
+    cr_assert_not_null(out);
+    fputs("max_length: 1024\nper_device_train_batch_size: 1\ndataset_name: a/b\n", out);
+    fclose(out);
+    ProgramRun run = CLI("explain", "--from", path, "--from-format", "trl", "--model", "tiny", "--world", "2");
+    cr_expect(strstr(run.out, "\n  packing: rows are max_length tokens long"), "%s%s", run.out, run.err);
+    program_run_free(&run);
+    temp_dir_remove(folder);
+}
+
 Test(cli_import, the_table_of_csv_is_rectangular) {
     ProgramRun run = CLI(FROM("torchtitan_llama3_8b.toml"), "--world", "16", "--format", "csv");
     cr_expect_eq(run.exit_code, 0, "%s", run.err);
