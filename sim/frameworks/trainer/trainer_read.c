@@ -239,6 +239,11 @@ static Status read_sharding(Import *import, Error *error) {
     import->said.choice[PLAN_ZERO] = 0;
     import->said.size[AXIS_DP_REPLICATE] = -1;
     import->flavour = arena_format(import->arena, "%s, data-parallel replicas (DDP)", import->flavour);
+    FIND_IF(
+        !import_has(import, "parallelism_config") && !import_has(import, "model_arguments.distributed_config"), import,
+        FINDING_ASSUMED, NULL,
+        "fsdp is not set: every rank is a replica, unless the launcher shards; give the file of accelerate launch to "
+        "--from then, with --micro-batch, --grad-accum, --seq and --finetune");
     return STATUS_OK;
 }
 

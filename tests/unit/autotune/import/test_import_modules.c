@@ -236,6 +236,17 @@ Test(import_modules, adapters_of_a_script_are_found_where_they_stand) {
     }
 }
 
+// Its file is another one, and the more usual place.
+Test(import_modules, arguments_without_fsdp_say_that_the_launcher_may_shard) {
+    Arena arena = {0};
+    const Import import = read_in(ARGUMENTS, SYNTAX_PYTHON, 8, &arena);
+    cr_expect(finds(&import, FINDING_ASSUMED, "every rank is a replica, unless the launcher shards"));
+    const Import sharded =
+        read_in("a = TrainingArguments(per_device_train_batch_size=2, fsdp=True)\n", SYNTAX_PYTHON, 8, &arena);
+    cr_expect_not(finds(&sharded, FINDING_ASSUMED, "unless the launcher shards"));
+    arena_free(&arena);
+}
+
 Test(import_modules, one_of_several_adapters_is_known_when_the_script_runs) {
     Arena arena = {0};
     const Import import = read_in(ARGUMENTS "if small:\n    c = LoraConfig(r=8)\nelse:\n    c = LoraConfig(r=64)\n",
