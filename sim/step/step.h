@@ -120,8 +120,7 @@ typedef struct Task {
     bool vocab_split;  // embedding (range = inner) and loss (range = cols): this rank holds [tp index * range, + range)
     bool awaited, once;  // all-to-all: the host waits for received counts; tokens go once to each rank, and each node
     bool scaled, unhidden;  // embedding; tp: no product hides it, with tp_overlap either
-    bool alibi, within;     // attention: scores lose slope * distance (Press et al. 2022); norm back: none that a half
-                            // has once, but inside MLA or behind a half that has one in front too
+    bool alibi, within;     // attention: scores lose slope * distance (Press et al. 2022); norm: MLA's, a half's second
     Activation activation;
     Dtype dtype;      // of the arithmetic's inputs, or of the payload
     int64_t m, n, k;  // GEMM
