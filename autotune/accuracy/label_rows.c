@@ -163,6 +163,8 @@ static const Label labels[] = {
     {.is = row_repeats_keys, .settings = SETTINGS(SET(repeats_keys, true))},
     {.is = row_keeps_logits, .settings = SETTINGS(SET(logits_kept, true))},
     {.is = row_casts_states, .settings = SETTINGS(SET(casts_half_states, true))},
+    {.is = row_runs_engine_2_11, .settings = SETTINGS(SET(runtime.engine_release, ENGINE_2_11))},
+    {.is = row_runs_engine_2_7, .settings = SETTINGS(SET(runtime.engine_release, ENGINE_2_7))},
     {.is = row_skips_upcast, .settings = SETTINGS(SET(upcasts_norms, false))},
     // What PaddleNLP runs otherwise than Megatron: every projection reduces its own input gradient, and kernels wait
     // (ColumnParallelLinear of Paddle's mp_layers.py, mp_async_allreduce off), over a split vocabulary; silu and

@@ -56,12 +56,29 @@ static bool ran_transformers_4_48(const RunRow *row) {
     return row_cites(row, "refs/a100_80gb.csv");
 }
 
+// The minor version of Transformer Engine that a run names; -1: none.
+static int named_engine(const RunRow *row) {
+    int minor = -1;
+    const char *named = row->software ? strstr(row->software, "TE 2.") : NULL;
+    return named && sscanf(named, "TE 2.%d", &minor) == 1 ? minor : -1;
+}
+
 // FusedAdam updates two states in bf16 as they are since Transformer Engine 2.14 (459e7cf49 of 2026-02-24).
 bool row_casts_states(const RunRow *row) {
     enum { SINCE_MINOR = 14 };
-    int minor = SINCE_MINOR;
-    const char *named = row->software ? strstr(row->software, "TE 2.") : NULL;
-    return named && sscanf(named, "TE 2.%d", &minor) == 1 && minor < SINCE_MINOR;
+    const int minor = named_engine(row);
+    return minor >= 0 && minor < SINCE_MINOR;
+}
+
+// One table of SimuMax is two files here, of which one has a column for it.
+bool row_runs_engine_2_11(const RunRow *row) {
+    enum { MINOR = 11 };
+    return named_engine(row) == MINOR || row_cites(row, "b200_release_v1.2_summary");
+}
+
+// NeMo 25.09 and PyTorch's container of that month have 2.7.0 (Megatron-Bridge, software versions by release).
+bool row_runs_engine_2_7(const RunRow *row) {
+    return row->software && strstr(row->software, "25.09") != NULL;
 }
 
 // MistralFlashAttention2 calls repeat_kv, which Llama's does not; 4.48 has one attention for both.

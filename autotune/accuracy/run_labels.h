@@ -18,6 +18,8 @@ bool row_skips_upcast(const RunRow *row);
 bool row_repeats_keys(const RunRow *row);           // for each query head, before flash attention
 bool row_keeps_logits(const RunRow *row);           // in bf16, beside the loss's fp32 copies
 bool row_casts_states(const RunRow *row);           // of a precision-aware optimizer in bf16
+bool row_runs_engine_2_11(const RunRow *row);
+bool row_runs_engine_2_7(const RunRow *row);
 bool row_is_computed(const RunRow *row);            // by its source's simulator
 bool row_keeps_script_defaults(const RunRow *row);  // gradients are scaled apart, and looked through for NaN
 void take_script_defaults(const RunRow *row, TargetRuntime *runtime);

@@ -137,6 +137,7 @@ static const TargetField fields[] = {
     NEWER(runtime.module_operations),
     NEWER(runtime.torch_linears),
     NEWER(runtime.plain_gelu),
+    NEWER(runtime.engine_release),
     NEWER(runtime.hooks_modules),
     NEWER(runtime.shard_hooks),
     NEWER(runtime.autocasts),

@@ -27,6 +27,9 @@ typedef enum ShardHooks {
     SHARD_HOOKS_COUNT
 } ShardHooks;
 
+// Releases of Transformer Engine whose Python was timed (sim/cost/module_host.c).
+typedef enum EngineRelease { ENGINE_2_12, ENGINE_2_11, ENGINE_2_9, ENGINE_2_7, ENGINE_RELEASE_COUNT } EngineRelease;
+
 typedef struct TargetRuntime {
     double host_s_per_op;      // host time to issue one operation
     bool follows_processor;    // host_s_per_op is of a DGX H100's processor, not of the one that it was seen on
@@ -36,8 +39,9 @@ typedef struct TargetRuntime {
     ShardHooks shard_hooks;    // the same around each unit that is sharded (sim/cost/shard_host.c)
     // Forward is under torch.autocast where nothing is sharded; and where it is (sim/cost/autocast.c)
     bool autocasts, autocasts_shards;
-    bool checks_loss;    // of each micro-step, for which the host waits
-    bool torch_linears;  // layers of Megatron-core are its own, not Transformer Engine's
+    bool checks_loss;              // of each micro-step, for which the host waits
+    bool torch_linears;            // layers of Megatron-core are its own, not Transformer Engine's
+    EngineRelease engine_release;  // 2.12: or later
     bool plain_gelu;     // an MLP without gate and bias has PyTorch's, where Megatron-core compiles the bias with it
     bool fills_results;  // deterministic: what is allocated is filled first
     // Experts without switches of Megatron-core: the router and the order of tokens are operations of PyTorch (neither

@@ -185,6 +185,8 @@ static const TargetVersion megatron_0_15 = {
     .evidence = "9 published runs, none fitted",
     .settings = SETTINGS(
         SET(ep_overlap_keeps, true),
+        // of NeMo 25.11, with core 0.15; 2.7 of 25.09 with core 0.14 (Megatron-Bridge, software versions by release)
+        SET(runtime.engine_release, ENGINE_2_9),
         // flex had no HybridEP before 3df200905e of 2025-11, beside another micro-batch none before #2236
         SET(dispatchers, DISPATCH_BIT(DISPATCH_ALLGATHER) | DISPATCH_BIT(DISPATCH_DEEPEP)), SET(graph_switch, true),
         SET_TEXT(graphs_note, "the memory that graphs of stages keep is not modelled"),
