@@ -42,6 +42,7 @@ static Status time_stage(Analytic *analytic, const AlonePlan *alone, int stage, 
         times->last_s += fmax(0, waits_s(few) - waits_s(&more) / of.plan.grad_accum);
     }
     analytic_mix_in(few, &more, all_steps - plan_steps);
+    stage_reduce_behind_chunks(analytic, alone->pipeline, times);
     return STATUS_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "sim/analytic/stages.h"
+#include "sim/frameworks/pp_groups.h"
 
 HostStops stage_host_stops(const AlonePlan *of) {
     HostStops stops = {{false}};
@@ -11,6 +12,29 @@ HostStops stage_host_stops(const AlonePlan *of) {
         stops.after[OVERLAP_END] = of->stage > 0;
     }
     return stops;
+}
+
+// Alone, a stage goes through all its chunks in each micro-step, so only its last one hides reductions. Where groups of
+// micro-steps go through chunk after chunk, what is reduced behind a chunk has a group's backward through the chunks
+// that follow; the last chunk's reductions have none (as gathers of updated weights: gather_open_s).
+void stage_reduce_behind_chunks(const Analytic *analytic, const TrainPlan *plan, StageTimes *times) {
+    UpdateTimes *update = &times->step.update;
+    if (!plan || plan->pp_schedule != PP_INTERLEAVED || plan_chunks(plan) == 1 || stage_is_once(&times->step) ||
+        target_reduce_overlap(analytic->cost.target, plan) == REDUCE_OVERLAP_OFF) {
+        return;
+    }
+    const int group = target_pp_group(analytic->cost.target, plan);
+    const double backward_s = times->pace_s * (1 - stage_forward_share(plan));
+    const double late_s = fmax(0, update->late_s - (group - 1) * backward_s);
+    const double behind_s = (update->late_s - late_s) * (1 - 1.0 / plan_chunks(plan));
+    const double hidden_s = fmax(0, fmin(behind_s, times->step.exposed_s[update->axis]));
+    // As slow beside them as the last micro-step's backward, which had some all along.
+    const double slower_s = backward_s > 0 ? hidden_s * fmin(1, times->last_s / backward_s) : 0;
+    update->late_s -= hidden_s;
+    times->last_s += slower_s;
+    times->step.exposed_s[update->axis] -= hidden_s;
+    times->step.compute_s += slower_s;
+    times->step.step_s += slower_s - hidden_s;
 }
 
 // What is neither a further micro-step nor a longer first or last one: of a round, and, with the optimizer, of a step.

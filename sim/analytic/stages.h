@@ -59,6 +59,9 @@ static inline bool stage_is_once(const Estimate *step) {
     return step->once.gather_s > 0;
 }
 
+// Takes off a stage alone what the schedule of the pipeline that it is of (NULL: none's) reduces behind other chunks.
+void stage_reduce_behind_chunks(const Analytic *analytic, const TrainPlan *plan, StageTimes *times);
+
 // Of a step whose rounds take so long from the first forward to the last backward.
 double stage_rounds_s(const Analytic *analytic, const TrainPlan *plan, const StageTimes *fullest, double span_s);
 

@@ -233,3 +233,24 @@ Test(analytic_pipelines, hosts_that_wait_in_layers_issue_messages_beside_experts
     expect_engine_at_paces(&drawn, megatron, paces, sizeof paces / sizeof *paces, 0.02, &arena);
     arena_free(&arena);
 }
+
+// Each stage alone goes through all its chunks in the last micro-step: in a group of them less is late.
+Test(analytic_pipelines, chunks_reduce_behind_the_groups_that_follow) {
+    static const int chunks[] = {2, 5, 10};
+    Arena arena = {0};
+    Error error = {0};
+    Drawn drawn = {.cost = {.profile = &drawn.profile}, .plan = {.seq = 4096, .micro_batch = 1, .grad_accum = 8}};
+    cr_assert_eq(model_find("llama-3-70b", &arena, &drawn.model, &error), STATUS_OK);
+    cr_assert_eq(cluster_find("dgx-b200", &arena, &drawn.profile, &error), STATUS_OK);
+    cr_assert_eq(target_find("megatron", &drawn.cost.target, &error), STATUS_OK);
+    cr_assert_eq(mesh_parse("pp=4,dp_shard=16,tp=8", &drawn.plan.mesh, &error), STATUS_OK);
+    take_usual(drawn.cost.target, &drawn.plan);
+    drawn.plan.pp_schedule = PP_INTERLEAVED;
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+        drawn.plan.virtual_stages = chunks[i];
+        target_canonical(drawn.cost.target, &drawn.plan);
+        const double replayed_s = engine_s(&drawn, &arena), found_s = estimate_s(&drawn, &arena);
+        cr_expect_float_eq(found_s / replayed_s, 1, 0.06, "%d: %g of %g s", chunks[i], found_s, replayed_s);
+    }
+    arena_free(&arena);
+}
