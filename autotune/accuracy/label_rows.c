@@ -55,6 +55,11 @@ static bool summed_in_order(const RunRow *row, const Target *target) {
     return row->experts.count > 0 && target->runtime.indexes_rows && !row_ran_before(row, product_until);
 }
 
+// Products of experts want no rows padded to a multiple of 8 since its fe80b63cf.
+static bool padded_no_more(const RunRow *row, const Target *target) {
+    return row->experts.count > 0 && target->runtime.pads_alone && !row_ran_before(row, "2026-04-02");
+}
+
 // Rows are picked by torch.gather, whose gradient is a scatter_add, until the same commit puts an index in its place.
 static bool scattered_rows(const RunRow *row, const Target *target) {
     return routes_uncompiled(row, target) && row_ran_before(row, product_since);
@@ -149,6 +154,7 @@ static const Label labels[] = {
     {.holds = sharded_alone, .settings = SETTINGS(SET(runtime.autocasts, false))},
     {.holds = summed_by_index, .settings = SETTINGS(SET(sums_by_product, false))},
     {.holds = summed_in_order, .settings = SETTINGS(SET(runtime.sums_sorted, true))},
+    {.holds = padded_no_more, .settings = SETTINGS(SET(runtime.pads_alone, false))},
     {.holds = scattered_rows, .settings = SETTINGS(SET(runtime.scatters_rows, true))},
     {.holds = traced_attention, .settings = SETTINGS(SET(reference_attention, true))},
     {.holds = compiled_routing, .settings = SETTINGS(SET(routes_eagerly, false))},

@@ -154,6 +154,7 @@ static const TargetField fields[] = {
     NEWER(runtime.scatters_rows),
     NEWER(runtime.indexes_rows),
     NEWER(runtime.sums_sorted),
+    NEWER(runtime.pads_alone),
     NEWER(activation_apart),
     NEWER(stages_recompute_whole),
     NEWER(runtime.messages_stop_host),

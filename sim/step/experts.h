@@ -26,6 +26,7 @@ Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *n
 
 // ---- between ranks (lower_dispatch.c): backward is forward reversed; the section says which
 
+bool dispatch_moves(const Lowering *lowering);    // rows are moved between their order and the products
 bool dispatch_sums(const Lowering *lowering);     // takes tokens and returns their summed results
 bool dispatch_gathers(const Lowering *lowering);  // all tokens to every rank
 void exchange_counts(Lowering *lowering, const ExpertTensors *tensors);

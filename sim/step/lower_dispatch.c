@@ -183,6 +183,19 @@ static void visits_back(Lowering *lowering, Section section, const ExpertTensors
                     op_whole(lowering, own), to);
 }
 
+// Of one rank: nothing travels.
+static void order_alone(Lowering *lowering, Section section, const ExpertTensors *tensors, bool back, OpRef from,
+                        int32_t to) {
+    Op *op = reorder(lowering, section, back ? "tokens by rank" : "tokens by expert", tensors, back, from, to);
+    if (back) {
+        put_rows(lowering, op, received_rows(lowering), section != SECTION_LAYER_FORWARD);
+    }
+}
+
+bool dispatch_moves(const Lowering *lowering) {
+    return lowering->ep > 1 || lowering->target->runtime.pads_alone;
+}
+
 // ---- all tokens to all ranks
 
 // What is picked from them cannot exceed what is there.
@@ -274,9 +287,17 @@ static const Dispatcher *dispatcher_of(const Lowering *lowering) {
 }
 
 void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
-    dispatcher_of(lowering)->to(lowering, section, tensors, sent, to);
+    if (lowering->ep > 1) {
+        dispatcher_of(lowering)->to(lowering, section, tensors, sent, to);
+    } else {
+        order_alone(lowering, section, tensors, false, sent, to);
+    }
 }
 
 void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
-    dispatcher_of(lowering)->back(lowering, section, tensors, from, to);
+    if (lowering->ep > 1) {
+        dispatcher_of(lowering)->back(lowering, section, tensors, from, to);
+    } else {
+        order_alone(lowering, section, tensors, true, op_whole(lowering, from), to);
+    }
 }

@@ -40,7 +40,7 @@ static int32_t results_back(Lowering *lowering, const Half *half, int32_t out) {
         return has_shared(lowering) ? tokens_by(lowering, "experts_back", lowering->dims.hidden)
                                     : half_sum(lowering, half);
     }
-    return lowering->ep > 1 ? routed_by(lowering, "experts_back", lowering->dims.hidden) : out;
+    return dispatch_moves(lowering) ? routed_by(lowering, "experts_back", lowering->dims.hidden) : out;
 }
 
 static ExpertTensors expert_tensors(Lowering *lowering, const Half *half) {
@@ -166,8 +166,8 @@ static void count_all(Lowering *lowering) {
 
 static void tokens_to_experts(Lowering *lowering, const ExpertTensors *tensors, int32_t x) {
     const Section section = SECTION_LAYER_FORWARD;
-    const bool spread = lowering->ep > 1, sums = dispatch_sums(lowering);
-    const int32_t sent = sums ? x : spread ? moved_by(lowering, "experts_sent") : tensors->in;
+    const bool spread = lowering->ep > 1, sums = dispatch_sums(lowering), moves = dispatch_moves(lowering);
+    const int32_t sent = sums ? x : moves ? moved_by(lowering, "experts_sent") : tensors->in;
     if (!sums) {
         Op *op = add_routed(lowering, section, TASK_PERMUTE, "tokens to experts");
         OP_OPERANDS(op, ACCESS_READ, op_whole(lowering, x), op_whole(lowering, tensors->routing));
@@ -177,7 +177,7 @@ static void tokens_to_experts(Lowering *lowering, const ExpertTensors *tensors, 
         exchange_counts(lowering, tensors);
     }
     lowering->layer_part = 0;  // what orders tokens for their exchange is replayed with the router
-    if (spread) {
+    if (moves) {
         dispatch(lowering, section, tensors, op_whole(lowering, sent), tensors->in);
     }
 }
@@ -235,7 +235,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     if (!fuses_experts(lowering)) {
         add_expert_biases(lowering, op, false, lowering->dims.hidden);
     }
-    if (lowering->ep > 1) {
+    if (dispatch_moves(lowering)) {
         combine(lowering, section, tensors, tensors->out, tensors->back);
     }
 }
@@ -427,8 +427,8 @@ static void gradient_to_experts(Lowering *lowering, const ExpertTensors *tensors
         dispatch(lowering, section, tensors, dsum, dout);
         return;
     }
-    const bool spread = lowering->ep > 1;
-    const int32_t dback = spread ? moved_by(lowering, "dexperts_back") : dout;
+    const bool moves = dispatch_moves(lowering);
+    const int32_t dback = moves ? moved_by(lowering, "dexperts_back") : dout;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE_BACKWARD, "sum of experts backward");
     weigh_apart(lowering, op);
     op_operand(op, dsum, ACCESS_READ);
@@ -443,7 +443,7 @@ static void gradient_to_experts(Lowering *lowering, const ExpertTensors *tensors
             op_operand(op, op_whole(lowering, dshared_sum(lowering)), ACCESS_WRITE);
         }
     }
-    if (spread) {
+    if (moves) {
         dispatch(lowering, section, tensors, op_whole(lowering, dback), dout);
     }
 }
@@ -454,9 +454,9 @@ static void gradient_from_experts(Lowering *lowering, const ExpertTensors *tenso
         combine(lowering, section, tensors, drouted, din);
         return;
     }
-    const bool spread = lowering->ep > 1;
-    const int32_t dsent = spread ? moved_by(lowering, "dexperts_sent") : drouted;
-    if (spread) {
+    const bool moves = dispatch_moves(lowering);
+    const int32_t dsent = moves ? moved_by(lowering, "dexperts_sent") : drouted;
+    if (moves) {
         combine(lowering, section, tensors, drouted, dsent);
     }
     lowering->layer_part = GRAPHED_ROUTER;

@@ -40,6 +40,7 @@ static const TargetVersion torchtitan_0_2 = {
         // apply_compile leaves out MoE.forward and the dispatcher until its 5242bdf71 (2026-04-14)
         SET(routes_eagerly, true),
         SET(sums_by_product, true),       // torch.bmm from its e1f7f318a (2025-11-21) to 8bc267dea (2026-04-06)
+        SET(runtime.pads_alone, true),    // indices_padding_wrapper, until its fe80b63cf (2026-04-02)
         SET(runtime.indexes_rows, true),  // x[index]; Inductor leaves its gradient to ATen in bf16
         SET(dispatchers, DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),  // moe_comm_backend
         SET(fp8_flavour, FP8_TORCHAO),                                                      // Float8LinearConverter
@@ -113,8 +114,8 @@ static const TargetVersion torchtitan_head = {
         SET(updates_in_backward, false),             // gone (components/optimizer)
         SET(routes_eagerly, false),                  // a block is compiled as a whole (its 5242bdf71)
         SET(sums_by_product, false),                 // scatter_add again,
-        SET(runtime.sums_sorted,
-            true),  // deterministic (ops/scatter_add.py), which puts rows by index since PyTorch 2.9
+        // deterministic (ops/scatter_add.py), which puts rows by index since PyTorch 2.9; rows are padded no more
+        SET(runtime.sums_sorted, true), SET(runtime.pads_alone, false),
         // Float8, MXFP8 and NVFP4LinearConverter (components/quantization)
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) |
                              FP8_BIT(FP8_NVFP4)),

@@ -243,3 +243,17 @@ Test(expert_dispatch, rows_that_an_index_picks_have_their_gradients_added_in_sor
         cr_expect_eq(of_phase(&program, "sum of experts", PHASE_FORWARD)->sorted_elements, i == 0 ? 0 : ELEMENTS);
     }
 }
+
+Test(expert_dispatch, experts_of_one_rank_have_their_rows_ordered_once_more_where_they_are_padded) {
+    LoweredRequest request = by(DISPATCH_ALLTOALL);
+    request.mesh = "dp_shard=8";
+    request.target = "torchtitan@0.2";
+    const StepProgram padded = lowered(&arena, request);
+    cr_expect_not_null(of_phase(&padded, "tokens by expert", PHASE_FORWARD));
+    cr_expect_gt(of_phase(&padded, "tokens by rank", PHASE_BACKWARD)->sorted_elements, 0);
+    cr_expect_null(first_named(&padded, "dispatch"));
+    cr_expect_null(first_named(&padded, "count tokens"));
+    request.target = "torchtitan@0.3";
+    const StepProgram plain = lowered(&arena, request);
+    cr_expect_null(of_phase(&plain, "tokens by expert", PHASE_FORWARD));
+}
