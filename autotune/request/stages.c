@@ -2,6 +2,7 @@
 // another one, would be dropped in silence where the shape has no stages.
 
 #include "autotune/request/request_internal.h"
+#include "sim/base/text.h"
 #include "sim/frameworks/framework.h"
 #include "sim/frameworks/target_choices.h"
 
@@ -11,16 +12,6 @@ static bool is_said(const Builder *builder, PlanFieldId id) {
 
 static Error *about_choice(Builder *builder, PlanFieldId id, Error *error) {
     return about(builder->asked, ASKED_CHOICE + (int)id, error);
-}
-
-// "1f1b, gpipe or zbv": the words of a field whose bits are set.
-static const char *words_of(PlanFieldId id, unsigned bits, Arena *arena) {
-    const char *text = "";
-    for (int value = 0; bits >> value; value++) {
-        const char *link = !text[0] ? "" : bits >> value == 1 ? " or " : ", ";
-        text = bits >> value & 1 ? arena_format(arena, "%s%s%s", text, link, plan_fields[id].words[value]) : text;
-    }
-    return text;
 }
 
 static bool has_pipelines(const Framework *framework) {
@@ -46,9 +37,9 @@ static Status check_schedule(Builder *builder, Error *error) {
     }
     error_set(about_choice(builder, PLAN_PP_SCHEDULE, error), STATUS_USAGE,
               "%s has no pipelines with the schedule %s: it has %s", target->name, pp_schedule_names[schedule],
-              words_of(PLAN_PP_SCHEDULE, target->pp_schedules & ~PP_BIT(PP_FILE), builder->arena));
+              text_of_bits(pp_schedule_names, target->pp_schedules & ~PP_BIT(PP_FILE), builder->arena));
     return error_hint(error, "--pp-schedule %s",
-                      words_of(PLAN_PP_SCHEDULE, target->pp_schedules & ~PP_BIT(PP_FILE), builder->arena));
+                      text_of_bits(pp_schedule_names, target->pp_schedules & ~PP_BIT(PP_FILE), builder->arena));
 }
 
 // The smallest pipeline, by 1F1B and as asked: refused by the framework as asked alone, no shape can have the schedule.
@@ -90,9 +81,9 @@ static Status check_chunks(Builder *builder, Error *error) {
     FAIL_IF(!has, error, STATUS_USAGE, "%s has one chunk of layers on each stage, not %d: leave out --virtual-stages",
             request->target->name, chunks);
     error_set(error, STATUS_USAGE, "--virtual-stages %d goes with --pp-schedule %s: %s has %d chunk%s on each stage",
-              chunks, words_of(PLAN_PP_SCHEDULE, has, builder->arena),
+              chunks, text_of_bits(pp_schedule_names, has, builder->arena),
               pp_schedule_names[schedule == TUNE_ANY ? PP_1F1B : schedule], own, own == 1 ? "" : "s");
-    return error_hint(error, "--pp-schedule %s", words_of(PLAN_PP_SCHEDULE, has, builder->arena));
+    return error_hint(error, "--pp-schedule %s", text_of_bits(pp_schedule_names, has, builder->arena));
 }
 
 static Status check_split(Builder *builder, Error *error) {
@@ -104,7 +95,7 @@ static Status check_split(Builder *builder, Error *error) {
     const unsigned has = target->splits | PP_BIT(SPLIT_TARGET);
     FAIL_IF(split != TUNE_ANY && !(has & PP_BIT(split)), about_choice(builder, PLAN_PP_SPLIT, error), STATUS_USAGE,
             "%s has no pipelines with the split %s: use --pp-split %s", target->name, pp_split_names[split],
-            words_of(PLAN_PP_SPLIT, has, builder->arena));
+            text_of_bits(pp_split_names, has, builder->arena));
     const unsigned counted = has & (PP_BIT(SPLIT_WEIGHTED) | PP_BIT(SPLIT_ENDS) | PP_BIT(SPLIT_CHUNKS));
     if (first || last) {
         about_choice(builder, said, error);
@@ -112,7 +103,7 @@ static Status check_split(Builder *builder, Error *error) {
                 plan_fields[said].option.name, target->name);
         FAIL_IF(split == TUNE_ANY || split < SPLIT_WEIGHTED, error, STATUS_USAGE,
                 "--%s goes with --pp-split %s, which says what it counts", plan_fields[said].option.name,
-                words_of(PLAN_PP_SPLIT, counted, builder->arena));
+                text_of_bits(pp_split_names, counted, builder->arena));
     }
     const bool whole = split == SPLIT_ENDS || split == SPLIT_CHUNKS;
     const bool alone = whole && (builder->defaults->single_plan ? !first || !last : first != last);

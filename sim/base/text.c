@@ -237,6 +237,15 @@ bool text_is_path(const char *text) {
     return text[0] == '.' || text[0] == '/' || (length > 5 && strcmp(text + length - 5, ".json") == 0);
 }
 
+const char *text_of_bits(const char *const *words, unsigned bits, Arena *arena) {
+    const char *text = "";
+    for (int i = 0; bits; i++, bits >>= 1) {
+        const char *link = !text[0] ? "" : bits == 1 ? " or " : ", ";
+        text = bits & 1 ? arena_format(arena, "%s%s%s", text, link, words[i]) : text;
+    }
+    return text;
+}
+
 bool text_same(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/base/arena.h"
+
 enum { TEXT_UNIT_BYTES = 32 };
 #define UNIT_BUFFER ((char[TEXT_UNIT_BYTES]){0})  // room for one text: lives as long as the block around it
 
@@ -61,6 +63,9 @@ static inline const void *text_find(const void *rows, size_t count, size_t bytes
     text_row((rows), (size_t)(count), sizeof *(rows), offsetof(__typeof__(*(rows)), member), (word))
 #define TEXT_FIND(rows, count, member, word)                                                                           \
     text_find((rows), (size_t)(count), sizeof *(rows), offsetof(__typeof__(*(rows)), member), (word))
+
+// "one, two or three": the words whose bits are set; "" = none.
+const char *text_of_bits(const char *const *words, unsigned bits, Arena *arena);
 
 // Equal texts; NULL = NULL.
 bool text_same(const char *a, const char *b);

@@ -1,18 +1,7 @@
 // Legality of fp8 by framework: recipes and what is kept in it. Which chips have the products: autotune/search/prune.c.
 
+#include "sim/base/text.h"
 #include "sim/frameworks/plan_rules.h"
-
-// "tensorwise or rowwise".
-static const char *recipes_text(unsigned recipes, Arena *arena) {
-    const char *text = "";
-    for (int recipe = 0; recipe < FP8_RECIPE_COUNT; recipe++) {
-        const bool last = (recipes >> recipe) == 1;
-        if (recipes & FP8_BIT(recipe)) {
-            text = arena_format(arena, "%s%s%s", text, !text[0] ? "" : last ? " or " : ", ", fp8_recipe_names[recipe]);
-        }
-    }
-    return text;
-}
 
 // arguments.py of Megatron-LM asserts the first and the last.
 static const char *refuse_parameters(const Target *target, const ModelSpec *model, const TrainPlan *plan,
@@ -24,7 +13,7 @@ static const char *refuse_parameters(const Target *target, const ModelSpec *mode
     }
     REFUSE_IF(arena, !(recipes & FP8_BIT(plan->fp8_recipe)),
               "%s has fp8_parameters=on with fp8_recipe %s, not %s: use one of them", target->name,
-              recipes_text(recipes, arena), fp8_recipe_names[plan->fp8_recipe]);
+              text_of_bits(fp8_recipe_names, recipes, arena), fp8_recipe_names[plan->fp8_recipe]);
     REFUSE_IF(arena, plan->zero == 0 && mesh_group_size(&plan->mesh, AXES_DATA_GROUP) > 1,
               "fp8_parameters=on of %s is of its distributed optimizer, zero=0 has none: use zero 1, or fp8_parameters "
               "off",
@@ -67,7 +56,8 @@ const char *fp8_rule(const Target *target, const ModelSpec *model, const TrainPl
     }
     REFUSE_IF(arena, target->fp8_flavour == FP8_NONE, "%s does not run fp8: use precision bf16", target->name);
     REFUSE_IF(arena, !(target->fp8_recipes & FP8_BIT(plan->fp8_recipe)), "%s has no fp8_recipe=%s: use fp8_recipe %s",
-              target->name, fp8_recipe_names[plan->fp8_recipe], recipes_text(target->fp8_recipes, arena));
+              target->name, fp8_recipe_names[plan->fp8_recipe],
+              text_of_bits(fp8_recipe_names, target->fp8_recipes, arena));
     REFUSE_IF(arena, target->tp_flavour != TP_SP && tp > 1,
               "%s does not run fp8 beside tp=%d: use tp=1 or precision bf16", target->name, tp);
     return refuse_parameters(target, model, plan, arena);

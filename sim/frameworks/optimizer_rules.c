@@ -2,17 +2,13 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/frameworks/plan_rules.h"
 
 // "adamw, adamw-fused or lion": what it has where the plan shards as it does.
 static const char *those_it_has(const Target *target, const TrainPlan *plan, Arena *arena) {
     const unsigned left = target->optimizers & ~(plan->zero == 3 ? target->unsharded_optimizers : 0);
-    char *words = arena_format(arena, "%s", optimizer_names[OPTIMIZER_TARGET]);
-    for (int i = OPTIMIZER_TARGET + 1; i < OPTIMIZER_COUNT; i++) {
-        const bool last = left >> i == 1;
-        words = left >> i & 1 ? arena_format(arena, "%s%s%s", words, last ? " or " : ", ", optimizer_names[i]) : words;
-    }
-    return words;
+    return text_of_bits(optimizer_names, left | OPTIMIZER_BIT(OPTIMIZER_TARGET), arena);
 }
 
 // ", or target NAME@VERSION": another version that has it; "".

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
 #include "sim/frameworks/megatron/megatron_files.h"
 #include "sim/frameworks/megatron/megatron_read.h"
 
@@ -61,13 +62,11 @@ const MegatronStates *megatron_states_of(const char *average, const char *square
 // "fp32, bf16, fp16 or fp8", or as a configuration has them.
 static const char *format_words(const Import *import) {
     const bool bridge = megatron_is_bridge(import);
-    const char *words = "";
+    const char *words[FORMATS];
     for (int i = 0; i < FORMATS; i++) {
-        const char *link = i == 0 ? "" : i == FORMATS - 1 ? " or " : ", ";
-        words = arena_format(import->arena, "%s%s%s%s", words, link, bridge ? "torch." : "",
-                             bridge ? formats[i].type : formats[i].flag);
+        words[i] = bridge ? arena_format(import->arena, "torch.%s", formats[i].type) : formats[i].flag;
     }
-    return words;
+    return text_of_bits(words, (1u << FORMATS) - 1, import->arena);
 }
 
 bool megatron_are_state_types(Import *import, const char *average, const char *square) {

@@ -199,3 +199,13 @@ Test(text, files_are_told_from_names) {
     cr_assert_not(text_is_path("json"));
     cr_assert_not(text_is_path(""));
 }
+
+Test(text, words_of_bits_are_a_list_that_ends_in_or) {
+    static const char *const numbers[] = {"one", "two", "three"};
+    Arena arena = {0};
+    cr_expect_str_eq(text_of_bits(numbers, 0, &arena), "");
+    cr_expect_str_eq(text_of_bits(numbers, 2, &arena), "two");
+    cr_expect_str_eq(text_of_bits(numbers, 5, &arena), "one or three");
+    cr_expect_str_eq(text_of_bits(numbers, 7, &arena), "one, two or three");
+    arena_free(&arena);
+}
