@@ -114,8 +114,11 @@ static void say_kernels(Builder *builder) {
     const bool own = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY;
     const bool open = request->asked[PLAN_FUSED] == TUNE_ANY && target_has_choice(request->target, PLAN_FUSED);
     const bool searched = open && !builder->defaults->single_plan;
-    assume(builder, "attention %s%s%s%s", attention_names[plan.attention], searched ? "" : ", other kernels ",
-           searched ? "" : fused_names[plan.fused], own ? ": the target's own" : "");
+    const bool older = request->asked[PLAN_ATTENTION] == TUNE_ANY &&
+                       attention_newer_is_cudnn(request->target, &request->model, &plan, &request->cluster.accelerator);
+    assume(builder, "attention %s%s%s%s%s", attention_names[plan.attention], searched ? "" : ", other kernels ",
+           searched ? "" : fused_names[plan.fused], own ? ": the target's own" : "",
+           older ? "; SDPA of PyTorch 2.11 and newer runs cuDNN's on this chip: --attention cudnn" : "");
     if (plan.attention != ATTENTION_EAGER && lacks_flash(&request->cluster.accelerator)) {
         assume(builder,
                "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "

@@ -7,8 +7,9 @@
 
 // Trainer, launcher and Python alike: context parallelism is SDPA's.
 const char *accelerate_python_refuse(const ConfigJob *job) {
-    REFUSE_IF(job->arena, export_axis(job, AXIS_CP) > 1 && job->plan->attention != ATTENTION_FLASH,
-              "accelerate's cp=%d is that of SDPA: use --attention flash, not %s", export_axis(job, AXIS_CP),
+    const bool by_sdpa = job->plan->attention == ATTENTION_FLASH || job->plan->attention == ATTENTION_CUDNN;
+    REFUSE_IF(job->arena, export_axis(job, AXIS_CP) > 1 && !by_sdpa,
+              "accelerate's cp=%d is that of SDPA: use --attention flash or cudnn, not %s", export_axis(job, AXIS_CP),
               attention_names[job->plan->attention]);
     return NULL;
 }

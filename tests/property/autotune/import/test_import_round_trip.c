@@ -186,6 +186,10 @@ static ImportChoices of_the_script(const Pair *pair, const TrainPlan *plan) {
         static const PlanFieldId ids[] = {PLAN_FINETUNE, PLAN_LORA_RANK, PLAN_LORA_TARGETS};
         given.choice[ids[i]] = plan_get(plan, ids[i]);
     }
+    if (plan->attention == ATTENTION_CUDNN &&
+        strcmp(pair->importer, "megatron") != 0) {  // of SDPA, by the PyTorch there
+        given.choice[PLAN_ATTENTION] = ATTENTION_CUDNN;
+    }
     const bool alone = pair->syntax != SYNTAX_YAML || strcmp(pair->importer, "accelerate") != 0;
     given.world = alone ? mesh_world(&plan->mesh) : 0;
     return given;
