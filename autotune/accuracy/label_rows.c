@@ -148,6 +148,9 @@ static const Label labels[] = {
     {.holds = captured_before_its_switch,
      .settings = SETTINGS(SET(graph_switch, true), SET(graph_parts, true), SET_TEXT(graphs_note, NULL))},
     {.holds = computed_unpadded, .settings = SETTINGS(SET(vocab_multiple, 0))},
+    // its traced optimizer is apex' FusedAdam of an fp16 model: weight and gradient in it, moments in fp32, 12 bytes
+    // read and 10 written, nothing else (VIA-Research/vTrain at f8dda84, src/trainer.py, src/model/fused_adam.py)
+    {.is = row_is_computed, .settings = SETTINGS(SET(runtime.optimizer_bytes_per_parameter, 22.0))},
     {.holds = row_is_fp8_recipe, .settings = SETTINGS(SET(runtime.gathers_fp8, true))},
     {.is = row_is_of_experts, .take = take_experts_of_test},
     {.holds = launched_experts_at_once, .settings = SETTINGS(SET(experts_at_once, true))},
@@ -228,7 +231,8 @@ static const Label labels[] = {
      .settings = SETTINGS(SET(runtime.checks_loss, true),
                           SET(runtime.update_host_s_per_tensor, CORE_UPDATE_HOST_S + CORE_COUNTED_HOST_S))},
     {.is = row_has_local_layers,
-     .settings = SETTINGS(SET(runtime.torch_linears, true), SET(runtime.engine_workspace_bytes, 0))},
+     .settings =
+         SETTINGS(SET(runtime.torch_linears, true), SET(runtime.engine_workspace_bytes, 0), SET(scores_buffer, true))},
     {.is = row_sets_workspaces, .take = take_workspaces},
     {.is = row_hashes_weights, .settings = SETTINGS(SET(runtime.hashed_s_per_parameter, HASHED_S))},
     {.is = row_fuses_no_choice, .settings = SETTINGS(SET(runtime.router_rope_apart, true))},

@@ -325,10 +325,13 @@ bool row_has_full_inductor(const RunRow *row) {
     return row->compiled_or_fused && strstr(row->compiled_or_fused, "full inductor");
 }
 
-// DGX Cloud's GPT-3 175B has hidden_dropout 0.1 (nemo_megatron/gpt3_175b_hydra.yaml, v24.11.1 and v25.02).
+// DGX Cloud's GPT-3 175B has hidden_dropout 0.1 (nemo_megatron/gpt3_175b_hydra.yaml, v24.11.1 and v25.02). So has what
+// LiBai is held against: a script of 2022-07 that leaves Megatron-LM its defaults (Oneflow-Inc/OneAutoTest
+// 83a7070, args_pretrain_gpt2.sh); LiBai's own drops nothing there.
 bool row_drops(const RunRow *row) {
     return row->dropout > 0 || row_drops_in_test(row) ||
-           (row_cites(row, "dgxc-benchmarking@") && row_cites(row, "nemo_megatron/"));
+           (row_cites(row, "dgxc-benchmarking@") && row_cites(row, "nemo_megatron/")) ||
+           (row_cites(row, "Oneflow-Inc/libai@") && says_first(row, "Megatron-LM"));
 }
 
 // Megatron-LM's scripts leave its defaults, which NeMo's recipes, Megatron-Bridge's and MLPerf's code do not: gradients

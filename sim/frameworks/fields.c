@@ -205,6 +205,8 @@ static const TargetField fields[] = {
     WORDS(own_dispatch),               // the same
     WORDS(experts_apart),
     WORDS(reduces_often_bf16),
+    WORDS(fp16_sums),      // of fp16 only, whose buffers say it
+    WORDS(scores_buffer),  // of eager attention only, a buffer
     WORDS(vocab_uneven),
     WORDS(seq_by_tp),
     WORDS(cp_block),

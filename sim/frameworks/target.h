@@ -49,6 +49,7 @@ typedef struct Target {
     unsigned overlap_stages;  // the same: where it has a switch for that
     bool replicas_each_step;  // reduced on every micro-step over dp_replicate too; at stage 0 none are left for the end
     bool half_gradients, half_sums;  // whole gradients in the compute dtype: added to fp32 ones; reduced in any dtype
+    bool fp16_sums;                  // those of fp16 are summed and reduced in it, whatever bf16's are
     bool shared_shard_lane;          // all-gather and reduce-scatter use one communicator and serialise
     bool shard_copies;               // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch, shards_wait;  // issues all-gather(l-1) before backward(l); kernels wait for each gather
@@ -56,6 +57,7 @@ typedef struct Target {
     bool adapters_cast, adapters_drop, halves_drop;  // to fp32; lora_dropout, hidden_dropout
     DropoutUse attention_dropout;
     bool fills_masked;         // eager attention masks its scores by masked_fill
+    bool scores_buffer;        // and multiplies into a buffer that is there for good
     bool frozen_held;          // stage 3: what goes into a recomputed layer without trained weights of its own, and its
                                // gradient, live until backward ends
     bool root_kept;            // and kept until its gradient is copied out, not gathered again for backward

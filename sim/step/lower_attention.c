@@ -289,6 +289,18 @@ static OpRef eager_probabilities(Lowering *lowering) {
     return op_whole(lowering, lowering_tensor(lowering, "attention_probabilities", ROLE_ACTIVATION, DTYPE_FP8, bytes));
 }
 
+// What Megatron's own attention gives baddbmm to add nothing of: one for all layers.
+static OpRef scores_buffer(Lowering *lowering) {
+    const Dims *d = &lowering->dims;
+    if (lowering->plan->attention != ATTENTION_EAGER || !lowering->target->scores_buffer) {
+        return op_absent();
+    }
+    const int64_t scores = d->sequences * d->heads * d->local_seq * d->local_seq;
+    const int32_t buffer = lowering_tensor(lowering, "attention_scores_buffer", ROLE_RUNTIME, d->dtype, scores);
+    lowering->tensors[buffer].persistent = true;
+    return op_whole(lowering, buffer);
+}
+
 // Operands needed only in a program that is executed.
 static void told_sinks(Lowering *lowering, Op *op) {
     if (lowering->model->sinks && lowering->target->own_kernels) {
@@ -329,6 +341,10 @@ void add_attention(Lowering *lowering, const AttentionRefs *refs, int32_t o, int
     const OpRef kept = kept_in_fp8(lowering);
     if (kept.tensor >= 0) {
         op_operand(op, kept, ACCESS_WRITE);
+    }
+    const OpRef buffer = scores_buffer(lowering);
+    if (buffer.tensor >= 0) {
+        op_operand(op, buffer, ACCESS_WRITE);
     }
     told_sinks(lowering, op);
 }

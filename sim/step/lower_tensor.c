@@ -22,7 +22,8 @@ Dims tensor_parallel_dims(const ModelSpec *model, const TrainPlan *plan, const T
     const bool whole_half = plan->zero == 0 && plan->bf16_master;
     const bool half = dtype == DTYPE_BF16 || dtype == DTYPE_FP16;
     const Dtype of_sharding = target_shards_itself(target, plan) ? DTYPE_FP32 : target->reduce_dtype_bf16;
-    const bool reduces_half = (of_sharding != DTYPE_FP32 && !whole_fp32) || whole_half;
+    const bool whole_fp16 = dtype == DTYPE_FP16 && target->fp16_sums;
+    const bool reduces_half = (of_sharding != DTYPE_FP32 && !whole_fp32) || whole_half || whole_fp16;
     const bool whole_vocab = target_has_whole_logits(target);
     const bool splits_table = target->tp_splits_embedding || (target->tp_splits_head && model->tied_embeddings);
     const bool embed_split = !whole_vocab || (splits_table && tp > 1);

@@ -22,7 +22,11 @@ static const TargetVersion megatron_2022 = {
         SET(layer_rule, LAYERS_EDGES_IF_UNEVEN), SET(splits, PP_BIT(SPLIT_EVEN)),
         SET(ties_stages, true),  // _allreduce_word_embedding_grads (distributed/finalize_model_grads.py)
         SET(selective_flavour, SELECTIVE_CORE), SET(fused_projections, true),
-        SET(deferred_reduce, true),  // main gradients are summed locally, reduced with the last micro-step
+        SET(deferred_reduce, true),   // main gradients are summed locally, reduced with the last micro-step
+        SET(serial_stages, 1u << 0),  // behind its backward: allreduce_gradients of train_step (training.py of 2.2 to
+                                      // 3.0), one call for the buffer (model/distributed.py)
+        SET(fp16_sums,
+            true),  // accumulate_allreduce_grads_in_fp32 follows bf16 alone (arguments.py, 2.2 to core_v0.12)
         SET_TEXT(grad_sync_note, "main gradients are reduced with the last micro-batch"),
         SET_TEXT(loss_note, "its fused cross-entropy keeps the logits"),
         SET(gradient_buffer, true),  // its ParamAndGradBuffer; 2+g+12/F bytes, g 3.1 to 3.5 (sim/SOURCES.md A7)
@@ -48,7 +52,9 @@ static const TargetVersion megatron_2022_06 = {
     .version = "2022-06",
     .extends = &megatron_2022,
     .evidence = "7 published runs, none fitted",
-    .settings = SETTINGS(SET(tp_reduce_overlaps, true)),
+    .settings = SETTINGS(SET(tp_reduce_overlaps, true),
+                         // async_grad_allreduce: each parameter in its hook (core/optim/optimizer_with_main_params.py)
+                         SET(serial_stages, 0)),
 };
 
 // Its layers in DeepSpeed's pipelines with ZeRO-1 (bigscience-workshop/Megatron-DeepSpeed@541b967f of 2022-02 on
@@ -126,7 +132,7 @@ static const TargetVersion megatron_core = {
         SET(offloads, 1u << OFFLOAD_OPTIMIZER | 1u << OFFLOAD_ACTIVATIONS), SET(offloads_saved, true),
         // --optimizer muon, with --use-distributed-optimizer (or dist_muon) of whole matrices (optimizer/muon.py,
         // layer_wise_optimizer.py)
-        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_MUON)), SET(deals_matrices, true),
+        SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_MUON)), SET(deals_matrices, true), SET(serial_stages, 0),
         SET(overlap_stages, 1u << 0 | 1u << 1),    // --overlap-grad-reduce, in what we export and NeMo's recipes;
                                                    // else all is reduced in finish_grad_sync (param_and_grad_buffer.py)
         SET(recompute_counts, RECOMPUTE_FIRST_N),  // --recompute-method block (transformer_block.py)
@@ -205,7 +211,10 @@ static const TargetVersion megatron_0_4 = {
                          SET(runtime.bucket_parameters_per_rank, 0), SET(recompute_modules, 0),
                          SET(fp8_activation, false), SET(op_fuser, false), SET(qkv_rope, false),
                          SET(shares_keys, false), SET(group_rule, GROUPS_OF_STAGES), SET(dummy_gradients, false),
-                         SET(runtime.cuda_13, false), SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
+                         // its layers are its own unless told; get_global_memory_buffer, "mpu", since 2022-05
+                         // (transformer/dot_product_attention.py)
+                         SET(scores_buffer, true), SET(runtime.cuda_13, false),
+                         SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),
 };
 
 // Read in the wheel of megatron-core 0.19.2, whose steps need a GPU: nothing is recorded. Buckets, overlap, recompute
