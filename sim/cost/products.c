@@ -51,20 +51,33 @@ double cost_apart_s(const Accelerator *accelerator, const Task *task) {
                     task->sorted_elements * READ_TWICE_AND_WRITTEN * element);
 }
 
+// What autograd makes of a product that accumulates: it overwrites, and both are read and their sum is written.
+static KernelTime sum_apart(const Accelerator *accelerator, const Task *task, Dtype dtype) {
+    enum { READ_READ_AND_WRITTEN = 3 };
+    return stream_time(accelerator, READ_READ_AND_WRITTEN * dtype_bytes(dtype) * (double)task->m * (double)task->n, 1);
+}
+
 KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
     const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
+    const bool apart = task->accumulate && program->target->runtime.sums_apart;
+    const bool adds = task->accumulate && !apart;
     const GemmShape shape = {.m = task->m,
                              .n = task->n,
                              .k = task->k,
-                             .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1),
+                             .output_bytes = dtype_bytes(output) * (adds ? 2 : 1),
                              .trans_a = task->trans_a,
                              .trans_b = task->trans_b,
                              .output = output,
-                             .accumulate = task->accumulate,
+                             .accumulate = adds,
                              .fp8_share = fp8_share(accelerator, program, task),
                              .padded = program->plan.fused == FUSED_COMPILED && program->target->runtime.pads_rows,
                              .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, task->dtype, &shape);
+    if (apart) {
+        const KernelTime sum = sum_apart(accelerator, task, output);
+        time.seconds += sum.seconds;
+        time.memory_s += sum.memory_s;
+    }
     const double cast_bytes = (double)task->cast_bytes + autocast_bytes(program->target, &program->plan, task);
     if (cast_bytes > 0) {
         const KernelTime casts = stream_time(accelerator, cast_bytes, 1);

@@ -160,6 +160,7 @@ static const TargetField fields[] = {
     NEWER(runtime.messages_stop_host),
     NEWER(runtime.messages_announced),
     HASHED_AS(runtime.message_sleep_s, "runtime.message_host_s"),
+    NEWER(runtime.sums_apart),
     NEWER(runtime.launches_wait),
     NEWER(runtime.checks_collectives),
     NEWER(runtime.check_s),

@@ -65,6 +65,7 @@ typedef struct TargetRuntime {
     bool messages_announced;  // or until it is known of and what is sent is there: its data may still be on the way
     double message_sleep_s;   // both hosts sleep at each message from when they are there, where the job is on so many
     int stalls_from_nodes, stalls_from_tp_nodes;  // nodes, or a tp group
+    bool sums_apart;      // an operation of its own adds to a weight's gradient what a later micro-step's product wrote
     bool launches_wait;   // nothing is issued until the kernel before has ended (CUDA_LAUNCH_BLOCKING=1)
     double lost_lead;     // of host time beyond a kernel's own, what the device idles after it (sim/cost/host.c)
     double other_share;   // of layers' device time on top: not explained by anything modelled

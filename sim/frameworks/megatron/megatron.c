@@ -71,6 +71,7 @@ static const TargetVersion bigscience = {
         // All modules loaded at once, 1,573 MiB on an A100 (bigscience, its chronicles-prequel);
         // PyTorch 2.0 and newer load what is called (CUDA_MODULE_LOADING=LAZY)
         SET(runtime.context_bytes, 1573.0 * (1 << 20)),
+        SET(runtime.sums_apart, true),  // autograd's (PyTorch, csrc/autograd/functions/accumulate_grad.h)
         // FusedAdam 28; the rank's gradients cast 6, unscaled and clipped 8 (step, unscale_and_clip_grads)
         SET(runtime.optimizer_bytes_per_parameter, 28.0 + 6 + 8),
         SET(runtime.reduce_buffer, 5e8),               // reduce_bucket_size (runtime/zero/constants.py)
@@ -83,9 +84,9 @@ static const TargetVersion bigscience_bf16 = {
     .version = "bigscience-bf16",
     .extends = &bigscience,
     .evidence = "7 published runs, none fitted",
-    .settings =
-        SETTINGS(SET(half_sums, false), SET(half_gradients, true), SET(reduce_dtype_bf16, DTYPE_FP32),
-                 SET(gradient_buffer, true), SET(runtime.scatters_by_all_reduce, true), SET(runtime.reduce_buffer, 0)),
+    .settings = SETTINGS(SET(half_sums, false), SET(half_gradients, true), SET(reduce_dtype_bf16, DTYPE_FP32),
+                         SET(runtime.sums_apart, false), SET(gradient_buffer, true),
+                         SET(runtime.scatters_by_all_reduce, true), SET(runtime.reduce_buffer, 0)),
 };
 
 // GPT-NeoX, Megatron's layers on DeepSpeed 0.3.15 (EleutherAI/gpt-neox v1.0 of 2023-03 with EleutherAI/DeeperSpeed
