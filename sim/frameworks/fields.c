@@ -203,6 +203,7 @@ static const TargetField fields[] = {
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace
     WORDS(runtime.host_pace),          // and a target of a cluster that one
     WORDS(expert_flavour),             // of models with experts only
+    WORDS(runtime.indexes_experts),    // the same, whose tasks say it
     WORDS(own_dispatch),               // the same
     WORDS(experts_apart),
     WORDS(reduces_often_bf16),

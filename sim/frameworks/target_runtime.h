@@ -53,8 +53,9 @@ typedef struct TargetRuntime {
     // Or rows are picked by an index, whose gradient is put in sorted order; so are their sums (scatter_add among
     // deterministic algorithms)
     bool indexes_rows, sums_sorted;
-    bool pads_alone;  // experts of one rank, too, have their rows ordered once more, to pad them
-    bool routes_in_fp32;  // moe-router-dtype: where all ranks' tokens are gathered their results are summed in it
+    bool indexes_experts;  // so are, of ranks that have all experts, results in the order of tokens and each row's bias
+    bool pads_alone;       // experts of one rank, too, have their rows ordered once more, to pad them
+    bool routes_in_fp32;   // moe-router-dtype: where all ranks' tokens are gathered their results are summed in it
     // Neither moe-router-fusion nor rope-fusion; the order of tokens is a kernel
     bool router_rope_apart;
     // Host time of a collective that ranks check beforehand, and of each message of the check inside a node and between

@@ -68,6 +68,8 @@ void add_first_biases(const Lowering *lowering, Op *op, bool backward, int64_t w
 void add_clamps(const Lowering *lowering, Op *op, bool backward, int64_t width);
 void add_rows_apart(const Lowering *lowering, Op *op, int64_t rows);
 void put_rows(const Lowering *lowering, Op *op, int64_t rows, bool adds);
+bool indexes_experts(const Lowering *lowering);  // rows and biases are picked by an index (grouped_mm of transformers)
+void add_in_order(const Lowering *lowering, Op *op, int64_t rows);  //   and rows' gradients put back so
 void cast_results(const Lowering *lowering, Op *op, int64_t rows);
 void weigh_apart(const Lowering *lowering, Op *op);
 void weigh_plain(const Lowering *lowering, Op *op, bool backward);

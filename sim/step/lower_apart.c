@@ -42,12 +42,34 @@ void add_first_biases(const Lowering *lowering, Op *op, bool backward, int64_t w
     }
 }
 
+// Liger's kernels replace experts of a plain gate whole (LigerExperts), for which nothing is taken.
+bool indexes_experts(const Lowering *lowering) {
+    const bool replaced = lowering->plan->fused == FUSED_FUSED && !lowering->model->experts.bias;
+    return lowering->target->runtime.indexes_experts && lowering->ep == 1 && !replaced;
+}
+
+// transformers' gate of gpt_oss (5.23, models/gpt_oss, _apply_gate), which Liger's kernels leave as it is (0.8,
+// apply_liger_kernel_to_gpt_oss): every other column clamped 2 x 6, times alpha 4, sigmoid 4, times the gate 6, the
+// other half plus one 4, product 6. Backward: of both products 4 x 6, sigmoid 6, alpha 4, their sum 6, clamps 2 x 8,
+// each half into zeros of both 2 x (4 + 6), and these added 12. Of these by a stride the clamps and the halves. The
+// fused activation has 6 and 10 of it, two operations and three have 10 and 18.
+static void clamp_written_out(const Lowering *lowering, Op *op, bool backward, int64_t elements) {
+    enum { FORWARD = 36, BACK = 88 };
+    static const Apart fused[] = {{FORWARD - 6, 2, 6 + 6}, {BACK - 10, 4, 8 + 8 + 6 + 6}},
+                       eager[] = {{FORWARD - 10, 2, 6 + 6}, {BACK - 18, 4, 8 + 8 + 6 + 6}};
+    if (lowering->plan->fused != FUSED_COMPILED) {
+        add_apart(op, lowering->plan->fused == FUSED_EAGER ? &eager[backward] : &fused[backward], elements);
+    }
+}
+
 // Clamps of both halves before the gated activation, concatenated (8 of the input; backward 11 of masks, and 4:
 // fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl). Of these the clamps, comparisons and selections.
 void add_clamps(const Lowering *lowering, Op *op, bool backward, int64_t width) {
     static const Apart forward = {2 * 8, 2, 4 + 4}, back = {2 * 15, 5, 3 + 3 + 5 + 3 + 5};
     if (has_biases(lowering)) {
         add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
+    } else if (indexes_experts(lowering) && lowering->model->experts.bias) {
+        clamp_written_out(lowering, op, backward, received_rows(lowering) * width);
     }
 }
 
@@ -108,6 +130,13 @@ void put_rows(const Lowering *lowering, Op *op, int64_t rows, bool adds) {
     }
 }
 
+// Of rows that were picked by an index; Inductor leaves their gradients to ATen in bf16.
+void add_in_order(const Lowering *lowering, Op *op, int64_t rows) {
+    if (indexes_experts(lowering)) {
+        op->task.sorted_elements = rows * lowering->dims.hidden;
+    }
+}
+
 // Rows are added back by scatter_add, and the gradients of those that were picked by index_add or scatter_add: an
 // atomic an element, on the pair that it lies in (aten/src/ATen/native/cuda, ScatterGatherKernel.cu and Indexing.cu:
 // fastAtomicAdd; PyTorch's PR 182675 of 2026-05 has whole rows added). Megatron-core without its moe-permute-fusion,
@@ -120,6 +149,9 @@ void add_rows_apart(const Lowering *lowering, Op *op, int64_t rows) {
         op->task.atomic_elements = rows * lowering->dims.hidden;
     } else if (!sum || product || runtime->sums_sorted) {
         put_rows(lowering, op, rows, !sum || !product);
+    }
+    if (!sum) {
+        add_in_order(lowering, op, rows);
     }
 }
 

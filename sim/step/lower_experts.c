@@ -412,6 +412,7 @@ static void add_expert_bias(Lowering *lowering, const ExpertTensors *tensors, co
     if (lowering->model->experts.bias) {
         Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, "bias gradient");
         op_size(op, received_rows(lowering), cols);
+        op->task.groups = indexes_experts(lowering) ? lowering_local_experts(lowering) : 0;
         op_operand(op, op_whole(lowering, dy), ACCESS_READ);
         op_operand(op, unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], slice, slice),
                    ACCESS_WRITE);
@@ -431,6 +432,7 @@ static void gradient_to_experts(Lowering *lowering, const ExpertTensors *tensors
     const int32_t dback = moves ? moved_by(lowering, "dexperts_back") : dout;
     Op *op = add_routed(lowering, section, TASK_UNPERMUTE_BACKWARD, "sum of experts backward");
     weigh_apart(lowering, op);
+    add_in_order(lowering, op, routed_rows(lowering));
     op_operand(op, dsum, ACCESS_READ);
     op_operand(op, weighs_inputs(lowering) ? op_absent() : op_whole(lowering, tensors->back), ACCESS_READ);
     op_operand(op, op_whole(lowering, tensors->routing), ACCESS_READ);

@@ -25,7 +25,9 @@ static TrainPlan request_plan(const LoweredRequest *request, const Target *targe
                       .offload = request->offload,
                       .reduce_overlap = request->reduce_overlap,
                       .cp_rotate = request->cp_rotate,
-                      .fused = request->eager ? FUSED_EAGER : target->default_fused,
+                      .fused = request->eager   ? FUSED_EAGER
+                               : request->fused ? FUSED_FUSED
+                                                : target->default_fused,
                       .fp8_recipe = request->fp8_recipe,
                       .bf16_master = request->bf16_master || (target->bf16_weights && request->bf16),
                       .reduce_dtype = request->reduce_dtype,

@@ -24,7 +24,7 @@ typedef struct LoweredRequest {
     bool fp8;  // over bf16
     Fp8Recipe fp8_recipe;
     bool bf16_master;
-    bool eager;
+    bool eager, fused;  // default: as the target does
     ReduceDtype reduce_dtype;
     GradSync grad_sync;
     ReduceOverlap reduce_overlap;

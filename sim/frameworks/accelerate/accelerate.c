@@ -20,13 +20,14 @@ static const TargetVersion accelerate_1_14 = {
         SET(runtime.autocasts, true),
         SET(runtime.copies_buckets, true),  // gradient_as_bucket_view of DistributedDataParallelKwargs is off
         SET(runtime.strided_rotary, true),  // apply_rotary_pos_emb of transformers' models
-        SET(zigzag, true),                  // torch context_parallel's head-tail balancer (P3, P7)
-        SET(cp_ring, true),                 // cp_comm_strategy alltoall (P3)
-        SET(cp_allgather, true),            // the default strategy (P3)
-        SET(cp_compiled_waits, true),       // _templated_ring_attention, traced: each wait in place
-        SET(deferred_reduce, true),         // accumulate() -> no_sync: last micro-step only (P2)
-        SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH) |      // GradientAccumulationPlugin(sync_each_batch=True),
-                            GRAD_SYNC_BIT(GRAD_SYNC_LAST)),  // accelerator.py accumulate()
+        // grouped_mm_experts_forward of transformers 5 (integrations/moe.py), the default since its first
+        SET(runtime.indexes_experts, true), SET(zigzag, true),  // torch context_parallel's head-tail balancer (P3, P7)
+        SET(cp_ring, true),                                     // cp_comm_strategy alltoall (P3)
+        SET(cp_allgather, true),                                // the default strategy (P3)
+        SET(cp_compiled_waits, true),                           // _templated_ring_attention, traced: each wait in place
+        SET(deferred_reduce, true),                             // accumulate() -> no_sync: last micro-step only (P2)
+        SET(grad_syncs, GRAD_SYNC_BIT(GRAD_SYNC_EACH) |         // GradientAccumulationPlugin(sync_each_batch=True),
+                            GRAD_SYNC_BIT(GRAD_SYNC_LAST)),     // accelerator.py accumulate()
         // use_liger_kernel of Trainer, AutoLigerKernelForCausalLM in a script of one's own: its fused linear
         // cross-entropy alone
         SET(losses, LOSS_BIT(LOSS_WHOLE) | LOSS_BIT(LOSS_FUSED)), SET_TEXT(loss_note, "Liger's kernel is loss=fused"),
@@ -91,6 +92,7 @@ static const TargetVersion accelerate_1_0 = {
         SET(runtime.shard_hooks, SHARD_HOOKS_FLAT),                   // FlatParamHandle
         SET(recompute_flavour, RECOMPUTE_BLOCK),           // gradient_checkpointing: a layer's input is all that stays
         SET(unsharded_optimizers, 0),                      // flat parameters are plain tensors
+        SET(runtime.indexes_experts, false),               // a loop over experts, which is not modelled
         SET(frozen_held, true), SET(upcasts_norms, true),  // TRL before 0.25 (sim/step/lower_upcast.c)
         // modeling_llama.py of transformers 4.45: fp32 logits and their shifted copy, and the log-softmax of PyTorch's
         // loss; kernels write the gradient over the copy

@@ -22,7 +22,8 @@ static const TargetVersion automodel_0_7 = {
         // BackendConfig.dispatcher: deepep where it is installed; torch sums by an all-reduce, which none here does
         SET(experts_apart, true),     // moe/parallelizer.py apply_fsdp
         SET(biases_by_expert, true),  // moe/experts.py _apply_bias
-        SET(own_dispatch, DISPATCH_DEEPEP), SET(dispatchers, DISPATCH_BIT(DISPATCH_HYBRIDEP)),
+        SET(runtime.indexes_experts, false), SET(own_dispatch, DISPATCH_DEEPEP),
+        SET(dispatchers, DISPATCH_BIT(DISPATCH_HYBRIDEP)),
         SET(cp_ring, false),  // context_parallel/sharder.py gathers keys and values
         SET(losses, 0), SET_TEXT(stages_note, "its pipelines (pp_size) are not modelled"),
         SET(axes_unmodelled, AXES_STAGE),

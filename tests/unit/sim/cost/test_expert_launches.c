@@ -265,3 +265,14 @@ Test(expert_launches, elements_that_are_added_in_sorted_order_take_their_own_tim
     chip.sorted_s = 3 * traffic_s / (1 << 24);
     cr_expect_float_eq(cost_apart_s(&chip, &task), 2 * traffic_s, 1e-12);
 }
+
+// 64 tokens to 4 of 32 experts: a mean of 8 rows, 1.37 times as many of the busiest.
+Test(expert_launches, a_bias_gradient_by_index_takes_rows_of_an_expert_one_after_another) {
+    const LoweredRequest request = {
+        .target = "trl", .model = "gpt-oss-20b", .mesh = "dp_shard=8", .layers = 1, .bf16 = true};
+    const StepProgram program = lowered(&arena, request);
+    Task task = {.kind = TASK_COLUMN_SUM, .rows = 64 * 4, .groups = 32};
+    cr_expect_float_eq(cost_repeated_s(&program, &task), 8 * 1.37 * 4.1e-3 / 7000, 1e-9);
+    task.groups = 0;
+    cr_expect_eq(cost_repeated_s(&program, &task), 0);
+}

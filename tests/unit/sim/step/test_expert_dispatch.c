@@ -257,3 +257,34 @@ Test(expert_dispatch, experts_of_one_rank_have_their_rows_ordered_once_more_wher
     const StepProgram plain = lowered(&arena, request);
     cr_expect_null(of_phase(&plain, "tokens by expert", PHASE_FORWARD));
 }
+
+// transformers 5 picks rows, results and biases by an index (grouped_mm_experts_forward); Liger's kernels have experts
+// of their own, but none with biases.
+Test(expert_dispatch, transformers_puts_gradients_of_experts_back_in_sorted_order) {
+    static const struct {
+        const char *target, *model;
+        bool fused, indexed;
+    } cases[] = {{"trl", "qwen3-30b-a3b", false, true},
+                 {"trl", "qwen3-30b-a3b", true, false},
+                 {"trl", "gpt-oss-20b", true, true},
+                 {"accelerate", "gpt-oss-20b", false, true},
+                 {"accelerate@1.0", "gpt-oss-20b", false, false},
+                 {"automodel", "gpt-oss-20b", false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const LoweredRequest request = {.model = cases[i].model,
+                                        .target = cases[i].target,
+                                        .mesh = "dp_shard=8",
+                                        .bf16 = true,
+                                        .fused = cases[i].fused};
+        const StepProgram program = lowered(&arena, request);
+        const Experts *experts = &program.model.experts;
+        const bool indexed = cases[i].indexed;
+        const int64_t sorted = indexed ? (int64_t)64 * experts->active * program.model.hidden : 0;
+        cr_expect_eq(of_phase(&program, "tokens to experts backward", PHASE_BACKWARD)->sorted_elements, sorted);
+        cr_expect_eq(of_phase(&program, "sum of experts backward", PHASE_BACKWARD)->sorted_elements, sorted);
+        cr_expect_eq(of_phase(&program, "experts swiglu", PHASE_FORWARD)->apart_elements > 0, indexed && experts->bias);
+        if (experts->bias) {
+            cr_expect_eq(of_phase(&program, "bias gradient", PHASE_BACKWARD)->groups, indexed ? experts->count : 0);
+        }
+    }
+}
