@@ -140,7 +140,7 @@ static Op *reorder(Lowering *lowering, Section section, const char *name, const 
     op->task.groups = lowering_local_experts(lowering);
     op->task.backward = back;
     op_operand(op, from, ACCESS_READ);
-    const bool told_here = !dispatch_sums(lowering) || dispatch_gathers(lowering);
+    const bool told_here = lowering->ep > 1 && (!dispatch_sums(lowering) || dispatch_gathers(lowering));
     op_operand(op, op_whole(lowering, told_here ? tensors->come : tensors->routing), ACCESS_READ);
     op_operand(op, op_whole(lowering, to), ACCESS_WRITE);
     return op;

@@ -2,12 +2,12 @@
 // accept, each with the hash of its template. Some rows have changed since, and have the hashes of that day: axolotl,
 // because it trains in bf16 without fp32 masters, keeps the root whole, recomputes whole layers and from 0.19 on splits
 // the head over tp; DeepSpeed, because stages 0 to 2 reduce on the stream of the kernels, and stage 3 of 0.19.8 copies
-// gradients to fp32 one sub-group at a time; nanotron, because act(gate) is kept for backward, without ZeRO
-// replicas hold DDP's buckets, and its code holds more than its operations need (gathered inputs, packed products, flat
-// copies); Megatron, because dummy gradients of each weight's shape are kept. So have sliding windows shorter than
-// the sequence (mistral, phi-3), whose attention became one, and recomputed layers over cp of all but our own target,
-// whose backward packs anew. Workers refuse a request with another hash, and measurements are stored under it. A line
-// is "model target hash plan".
+// gradients to fp32 one sub-group at a time; nanotron, because act(gate) is kept for backward, without ZeRO replicas
+// hold DDP's buckets, and its code holds more than its operations need (gathered inputs, packed products, flat copies);
+// Megatron, because dummy gradients of each weight's shape are kept, and because replicas of 2022 reduce behind
+// backward without ZeRO. So have sliding windows shorter than the sequence (mistral, phi-3), whose attention became
+// one, and recomputed layers over cp of all but our own target, whose backward packs anew. Workers refuse a request
+// with another hash, and measurements are stored under it. A line is "model target hash plan".
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
