@@ -48,7 +48,8 @@ static const CauseRow rows[DIAGNOSE_CAUSES] = {
      {"fabric_bandwidth"},
      true,
      64,
-     "NCCL_DEBUG=INFO: all cards, and GPUDirect? ndtune preflight --hosts"},
+     "NCCL_DEBUG=INFO: all cards, GPUDirect, on EFA chunks of 524288 for P2P (NVIDIA's images before 26.06: 131072)? "
+     "ndtune preflight --hosts"},
     {"latency of links and network",
      OF_PROFILE,
      {"node_latency", "fabric_latency"},
