@@ -37,13 +37,19 @@ void say_training(Builder *builder, const TrainPlan *plan) {
 
 static void say_balance(Builder *builder, const TrainPlan *plan) {
     if (plan->imbalance == 0) {
-        const Experts *experts = &builder->request->model.experts;
-        const int few = experts->count < SOME_RANKS ? experts->count : SOME_RANKS;
+        const ModelSpec *model = &builder->request->model;
+        const int few = model->experts.count < SOME_RANKS ? model->experts.count : SOME_RANKS;
+        const int learned = experts_learned_imbalance(&model->experts, few);
+        const int starting = experts_starting_imbalance(model, few);
+        char first[80] = "";
+        if (starting > learned) {
+            snprintf(first, sizeof first, "; up to %d in the first steps from random weights", starting);
+        }
         assume(builder,
                "a guess: all experts get as many tokens (imbalance 0); routers that are not forced to it let the "
                "busiest rank keep the others waiting: what if, by --imbalance (some %d %% more than the mean with "
-               "ep=%d; %d in the first steps from random weights, or where no loss balances them)",
-               experts_learned_imbalance(experts, few), few, experts_starting_imbalance(&builder->request->model, few));
+               "ep=%d%s)",
+               learned, few, first);
     } else {
         assume(builder,
                "a guess: where experts are spread (ep), those of the busiest rank get %d %% more tokens than the mean, "

@@ -123,6 +123,16 @@ Test(cli_plan, guesses_about_experts_are_printed_as_guesses) {
     program_run_free(&table);
 }
 
+// Tokens of models with shared experts stay apart, so their routers start no worse than they become.
+Test(cli_plan, a_router_that_starts_no_worse_than_it_becomes_has_one_figure) {
+    ProgramRun worse = CLI("predict", "--model", "qwen3-30b-a3b", "--mesh", "dp_shard=8,ep=8", "--target", "megatron");
+    cr_expect(strstr(worse.out, "with ep=8; up to "), "%s", worse.out);
+    program_run_free(&worse);
+    ProgramRun same = CLI("predict", "--model", "deepseek-v3", "--mesh", "dp_shard=512,ep=8", "--target", "megatron");
+    cr_expect(strstr(same.out, "with ep=8)") && !strstr(same.out, "first steps"), "%s", same.out);
+    program_run_free(&same);
+}
+
 Test(cli_plan, no_shape_comes_twice) {
     json_t *root = CLI_JSON_ONCE(0, "--world", "8", "--model", "7b", "--format", "json");
     json_t *all = json_copy(json_object_get(root, "entries"));
