@@ -183,19 +183,6 @@ static void visits_back(Lowering *lowering, Section section, const ExpertTensors
                     op_whole(lowering, own), to);
 }
 
-// Of one rank: nothing travels.
-static void order_alone(Lowering *lowering, Section section, const ExpertTensors *tensors, bool back, OpRef from,
-                        int32_t to) {
-    Op *op = reorder(lowering, section, back ? "tokens by rank" : "tokens by expert", tensors, back, from, to);
-    if (back) {
-        put_rows(lowering, op, received_rows(lowering), section != SECTION_LAYER_FORWARD);
-    }
-}
-
-bool dispatch_moves(const Lowering *lowering) {
-    return lowering->ep > 1 || lowering->target->runtime.pads_alone;
-}
-
 // ---- all tokens to all ranks
 
 // What is picked from them cannot exceed what is there.
@@ -272,32 +259,44 @@ static void once_back(Lowering *lowering, Section section, const ExpertTensors *
                false);
 }
 
+// ---- all experts on one rank: nothing travels
+
+static void alone_to(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
+    reorder(lowering, section, "tokens by expert", tensors, false, sent, to);
+}
+
+static void alone_back(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
+    Op *op = reorder(lowering, section, "tokens by rank", tensors, true, op_whole(lowering, from), to);
+    put_rows(lowering, op, received_rows(lowering), section != SECTION_LAYER_FORWARD);
+}
+
+bool dispatch_moves(const Lowering *lowering) {
+    return lowering->ep > 1 || lowering->target->runtime.pads_alone;
+}
+
+// ---- the table
+
 typedef struct Dispatcher {
     void (*to)(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to);
     void (*back)(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to);
 } Dispatcher;
 
-static const Dispatcher dispatchers[DISPATCH_COUNT] = {[DISPATCH_ALLTOALL] = {visits_to, visits_back},
-                                                       [DISPATCH_ALLGATHER] = {gathered_to, gathered_back},
-                                                       [DISPATCH_DEEPEP] = {once_to, once_back},
-                                                       [DISPATCH_HYBRIDEP] = {once_to, once_back}};
+enum { ALONE = DISPATCH_COUNT };
+
+static const Dispatcher dispatchers[] = {[DISPATCH_ALLTOALL] = {visits_to, visits_back},
+                                         [DISPATCH_ALLGATHER] = {gathered_to, gathered_back},
+                                         [DISPATCH_DEEPEP] = {once_to, once_back},
+                                         [DISPATCH_HYBRIDEP] = {once_to, once_back},
+                                         [ALONE] = {alone_to, alone_back}};
 
 static const Dispatcher *dispatcher_of(const Lowering *lowering) {
-    return &dispatchers[target_dispatch(lowering->target, lowering->plan)];
+    return &dispatchers[lowering->ep > 1 ? target_dispatch(lowering->target, lowering->plan) : ALONE];
 }
 
 void dispatch(Lowering *lowering, Section section, const ExpertTensors *tensors, OpRef sent, int32_t to) {
-    if (lowering->ep > 1) {
-        dispatcher_of(lowering)->to(lowering, section, tensors, sent, to);
-    } else {
-        order_alone(lowering, section, tensors, false, sent, to);
-    }
+    dispatcher_of(lowering)->to(lowering, section, tensors, sent, to);
 }
 
 void combine(Lowering *lowering, Section section, const ExpertTensors *tensors, int32_t from, int32_t to) {
-    if (lowering->ep > 1) {
-        dispatcher_of(lowering)->back(lowering, section, tensors, from, to);
-    } else {
-        order_alone(lowering, section, tensors, true, op_whole(lowering, from), to);
-    }
+    dispatcher_of(lowering)->back(lowering, section, tensors, from, to);
 }
