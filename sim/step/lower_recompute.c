@@ -76,6 +76,8 @@ static const char *const expert_drops[] = {
     "tokens_gathered",
     "results_of_all",
     NULL};
+// What the MLP's half, or experts, add to the stream.
+static const char *const mlp_sums[] = {"mlp_sum", "mlp_sum_between", NULL};
 // Linear layers that keep their sharded input gather it again.
 static const char *const gathered_inputs[] = {"attention_in_full", "mlp_in_full", NULL};
 
@@ -113,8 +115,7 @@ static bool dropped_by_module(const Lowering *lowering, const char *name) {
 
 // What experts add to the stream is no product's result.
 static bool sums_experts(const Lowering *lowering, const char *name) {
-    static const char *const sums[] = {"mlp_sum", "mlp_sum_between", NULL};
-    return lowering->model->experts.count > 0 && !mixed_is_dense_name(name) && listed(sums, name);
+    return lowering->model->experts.count > 0 && !mixed_is_dense_name(name) && listed(mlp_sums, name);
 }
 
 static bool is_remade(const Lowering *lowering, Recompute mode, const Tensor *tensor) {
@@ -219,10 +220,9 @@ static bool repeats_whole(const Rematerialiser *maker, const char *tensor) {
 
 // Tiled code saves its input after its work, so a recomputed layer stops there, not before.
 static void need_tiles(Rematerialiser *maker) {
-    static const char *const results[] = {"mlp_sum", "mlp_sum_between", NULL};
     const Lowering *lowering = maker->lowering;
     for (size_t t = 0; t < lowering->tensor_count && lowering->plan->mlp_tiles > 0; t++) {
-        const bool needed = maker->mode == RECOMPUTE_FULL && listed(results, lowering->tensors[t].name);
+        const bool needed = maker->mode == RECOMPUTE_FULL && listed(mlp_sums, lowering->tensors[t].name);
         maker->needed[t] |= needed && missing(maker, (int32_t)t);
     }
 }
@@ -294,9 +294,8 @@ static void make_before(Rematerialiser *maker, const OpList *backward, size_t fi
 // Without a compiler every listed result is kept until its layer's backward, including the down projection's, which
 // nothing reads there (torch.utils.checkpoint's cache; tests/frameworks/memory).
 static void hold_unread(const Lowering *lowering, const Rematerialiser *maker, Op *op) {
-    static const char *const unread[] = {"mlp_sum", "mlp_sum_between", NULL};
     for (size_t t = 0; t < lowering->tensor_count; t++) {
-        if (maker->made[t] && !maker->remade[t] && listed(unread, lowering->tensors[t].name)) {
+        if (maker->made[t] && !maker->remade[t] && listed(mlp_sums, lowering->tensors[t].name)) {
             op_operand(op, op_whole(lowering, (int32_t)t), ACCESS_READ);
         }
     }
