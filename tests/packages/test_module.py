@@ -89,6 +89,11 @@ class Plans(unittest.TestCase):
         self.assertIn(self.plan.best_reason, page.text)
         self.assertIn("of a step", Tags(self.plan.best._repr_html_()).text)
 
+    def test_times_have_three_digits_on_both_sides_of_a_unit(self):
+        for seconds, text in ((0.9999, "1.00 s"), (0.9994, "999 ms"), (9.996, "10.0 s"), (1234.5, "1234 s"),
+                              (0.0999, "99.9 ms"), (9.9e-5, "99.0 us"), (1e-9, "0.00 us")):
+            self.assertEqual(ndtune._html._seconds(seconds), text)
+
     def test_print_shows_the_short_table(self):
         lines = str(self.plan).splitlines()
         self.assertLess(len(lines), 17)

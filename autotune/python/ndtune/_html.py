@@ -21,8 +21,13 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _seconds(value: float) -> str:
-    of_unit, unit = (value, "s") if value >= 1 else (value * 1e3, "ms")
-    return f"{of_unit:#.3g}".rstrip(".") + f" {unit}"
+    """Three digits, as the program's tables have them; the limits are where rounding would add one."""
+    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
+        of_unit = value / scale
+        if of_unit >= 0.9995:
+            break
+    decimals = 2 if of_unit < 9.995 else 1 if of_unit < 99.95 else 0
+    return f"{of_unit:.{decimals}f} {unit}"
 
 
 def _gib(value: float) -> str:
