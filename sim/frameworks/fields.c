@@ -10,6 +10,7 @@
              default : FIELD_INT)
 #define FIELD(member)                                                                                                  \
     { #member, offsetof(Target, member), KIND(member), true, NULL }
+// The word is what stored hashes call it, no more: its first name.
 #define HASHED_AS(member, word)                                                                                        \
     { #member, offsetof(Target, member), KIND(member), true, word }
 #define NEWER(member) HASHED_AS(member, #member)
