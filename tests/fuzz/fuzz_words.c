@@ -13,8 +13,9 @@
 enum { MOST_WORDS = 64 };
 
 static void check_value(const OptionRow *row, const OptionValue *value) {
+    const bool chosen = strncmp(row->value ? row->value : "", "auto|", 5) == 0 && strcmp(value->text, "auto") == 0;
     if (row->type == VALUE_INT || row->type == VALUE_INTS) {
-        ASSERT(strcmp(value->text, "auto") == 0 || (value->integer >= row->low && value->integer <= row->high));
+        ASSERT(chosen || (value->integer >= row->low && value->integer <= row->high));
     } else if (row->type == VALUE_NUMBER || row->type == VALUE_ABOVE || row->type == VALUE_COUNT) {
         ASSERT(isfinite(value->number));
     } else if (row->type == VALUE_BYTES) {
