@@ -37,10 +37,12 @@ void stage_reduce_behind_chunks(const Analytic *analytic, const TrainPlan *plan,
     times->step.step_s += slower_s - hidden_s;
 }
 
-// What is neither a further micro-step nor a longer first or last one: of a round, and, with the optimizer, of a step.
+// What is neither a further micro-step nor a longer first or last one that the span has (of the first chunk, as no
+// stage waits for the others'): of a round, and, with the optimizer, of a step.
 static double beside_s(const TrainPlan *plan, const StageTimes *fullest) {
     const Estimate *step = &fullest->step;
-    return step->step_s - plan_round_steps(plan) * fullest->pace_s - fullest->last_s - once_sum_s(&step->once);
+    return step->step_s - plan_round_steps(plan) * fullest->pace_s - fullest->last_s / plan_chunks(plan) -
+           once_sum_s(&step->once);
 }
 
 static double once_s(const Analytic *analytic, const TrainPlan *plan, const Estimate *step) {

@@ -234,9 +234,13 @@ Test(analytic_pipelines, hosts_that_wait_in_layers_issue_messages_beside_experts
     arena_free(&arena);
 }
 
-// Each stage alone goes through all its chunks in the last micro-step: in a group of them less is late.
+// Each stage alone goes through all its chunks in the last micro-step: in a group of them less is late, and all that it
+// slows is in the step. Short by 1.0, 2.5 and 3.5 %, of which 0.7, 2.2 and 2.6 without data ranks.
 Test(analytic_pipelines, chunks_reduce_behind_the_groups_that_follow) {
-    static const int chunks[] = {2, 5, 10};
+    static const struct {
+        int chunks;
+        double within;
+    } rows[] = {{2, 0.015}, {5, 0.03}, {10, 0.04}};
     Arena arena = {0};
     Error error = {0};
     Drawn drawn = {.cost = {.profile = &drawn.profile}, .plan = {.seq = 4096, .micro_batch = 1, .grad_accum = 8}};
@@ -246,11 +250,12 @@ Test(analytic_pipelines, chunks_reduce_behind_the_groups_that_follow) {
     cr_assert_eq(mesh_parse("pp=4,dp_shard=16,tp=8", &drawn.plan.mesh, &error), STATUS_OK);
     take_usual(drawn.cost.target, &drawn.plan);
     drawn.plan.pp_schedule = PP_INTERLEAVED;
-    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
-        drawn.plan.virtual_stages = chunks[i];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        drawn.plan.virtual_stages = rows[i].chunks;
         target_canonical(drawn.cost.target, &drawn.plan);
         const double replayed_s = engine_s(&drawn, &arena), found_s = estimate_s(&drawn, &arena);
-        cr_expect_float_eq(found_s / replayed_s, 1, 0.06, "%d: %g of %g s", chunks[i], found_s, replayed_s);
+        cr_expect_float_eq(found_s / replayed_s, 1, rows[i].within, "%d: %g of %g s", rows[i].chunks, found_s,
+                           replayed_s);
     }
     arena_free(&arena);
 }
