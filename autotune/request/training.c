@@ -46,8 +46,9 @@ static void say_balance(Builder *builder, const TrainPlan *plan) {
             snprintf(first, sizeof first, "; up to %d in the first steps from random weights", starting);
         }
         assume(builder,
-               "a guess: all experts get as many tokens (imbalance 0); routers that are not forced to it let the "
-               "busiest rank keep the others waiting: what if, by --imbalance (some %d %% more than the mean with "
+               "a guess: where experts are spread (ep), all ranks get as many tokens (imbalance 0); routers that are "
+               "not forced to it let the busiest rank keep the others waiting: what if, by --imbalance (some %d %% "
+               "more than the mean with "
                "ep=%d%s)",
                learned, few, first);
     } else {

@@ -62,7 +62,7 @@ typedef struct Accelerator {
     double beyond_cache_bytes_per_s;  // achieved by streams of those that hold more; 0 = not measured
     double element_s;        // an element in a kernel of PyTorch that converts, broadcasts or strides; 0 = as its bytes
     double atomic_s;         // an element of two bytes that PyTorch adds by an atomic; 0 = as its bytes
-    double sorted_s;         // or to the row that its index has, of sorted indices
+    double sorted_s;         // one that it adds to its row in the order of sorted indices (sim/SOURCES.md H10)
     double norm_sums_s;      // sums of a head norm's weight gradients over all blocks; 0 = not measured
     double clock_hz;         // at which its rates are stated; 0 = that of H100
     double kernel_floor_s;   // shortest kernel in a stream

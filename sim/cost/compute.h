@@ -62,6 +62,11 @@ bool attention_newer_is_cudnn(const Target *target, const ModelSpec *model, cons
                               const Accelerator *accelerator);
 bool attention_lacks_cudnn(const Accelerator *accelerator);  // runs ROCm: CK's and AITER's kernels have that row
 
+#define H100_CLOCK_HZ 1.83e9  // at which the peak rates of H100 and B200 are stated
+static inline double cost_clock_hz(const Accelerator *accelerator) {
+    return accelerator->clock_hz > 0 ? accelerator->clock_hz : H100_CLOCK_HZ;
+}
+
 // `kernels` streaming kernels that move `bytes` together.
 KernelTime stream_time(const Accelerator *accelerator, double bytes, int kernels);
 

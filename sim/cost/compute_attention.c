@@ -173,15 +173,13 @@ static const double cast_bytes = 2 + 2 + 1, block_cast_bytes = 2 + 1 + 1;
 // (tests/accuracy/holdout/RESULTS.md). Separate operations have it among theirs.
 static const double dropout_instructions[][2] = {[ATTENTION_FLASH] = {5.9, 7.9}, [ATTENTION_CUDNN] = {12.1, 12.2}};
 enum { DROPPING_KERNELS = sizeof dropout_instructions / sizeof dropout_instructions[0] };
-static const double lanes = 4 * 32;          // a multiprocessor issues four instructions of a warp in a clock
-static const double h100_clock_hz = 1.83e9;  // at which the peak rates of H100 and B200 are stated
+static const double lanes = 4 * 32;  // a multiprocessor issues four instructions of a warp in a clock
 
 static double dropout_s(const Accelerator *accelerator, const AttentionShape *shape, double scores) {
     const double instructions = shape->drops && (int)shape->kernel < DROPPING_KERNELS
                                     ? dropout_instructions[shape->kernel][shape->backward]
                                     : 0;
-    const double clock_hz = accelerator->clock_hz > 0 ? accelerator->clock_hz : h100_clock_hz;
-    return instructions * scores / (lanes * accelerator->sm_count * clock_hz);
+    return instructions * scores / (lanes * accelerator->sm_count * cost_clock_hz(accelerator));
 }
 
 // cuDNN's backward in fp8 skips nothing of a window: 1.48, 5.19, 19.4 and 74.8 ms at 4,096 to 32,768 keys, 128 of them

@@ -263,7 +263,8 @@ static TaskCost compute_task_cost(const CostModel *model, const StepProgram *pro
             (stream_bytes(model->target, program, task) + autocast_bytes(model->target, &program->plan, task)) *
             widened_factor(accelerator, task);
         time = stream_time(accelerator, bytes, task_kernels(program->target, &program->plan, task));
-        time.seconds = fmax(time.seconds, cost_repeated_s(program, task)) + cost_apart_s(accelerator, task);
+        time.seconds =
+            fmax(time.seconds, cost_repeated_s(accelerator, program, task)) + cost_apart_s(accelerator, task);
         time.seconds += traffic_issue_s(accelerator, model->target, &program->plan, task);
     }
     if (task->kind == TASK_UPDATE && unit_is_orthogonalized(&program->units[task->unit])) {

@@ -10,7 +10,8 @@ Dtype cost_computed_dtype(const Accelerator *accelerator, const Task *task);
 
 // What PyTorch's kernels that take elements one by one need beyond their traffic.
 double cost_apart_s(const Accelerator *accelerator, const Task *task);
-double cost_repeated_s(const StepProgram *program, const Task *task);  // of a bias gradient by index, at least
+// Of a bias gradient by index, at least.
+double cost_repeated_s(const Accelerator *accelerator, const StepProgram *program, const Task *task);
 
 KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *program, const Task *task);
 

@@ -101,7 +101,7 @@ Test(cli_plan, guesses_about_experts_are_printed_as_guesses) {
     static const struct {
         const char *option, *value, *sentence;
     } rows[] = {
-        {"--imbalance", "0", "a guess: all experts get as many tokens (imbalance 0)"},
+        {"--imbalance", "0", "a guess: where experts are spread (ep), all ranks get as many tokens (imbalance 0)"},
         {"--imbalance", "30", "a guess: where experts are spread (ep), those of the busiest rank get 30 % more"},
         {"--expert-capacity", "0", "no token is dropped: experts take all that come"},
         {"--expert-capacity", "125", "a guess: how many tokens the capacity of experts, 125 % of the mean, drops"},
@@ -119,7 +119,7 @@ Test(cli_plan, guesses_about_experts_are_printed_as_guesses) {
         json_decref(root);
     }
     ProgramRun table = CLI("predict", "--model", "olmoe-1b-7b", "--mesh", "dp_shard=8,ep=4", "--target", "megatron");
-    cr_expect(strstr(table.out, "\n  a guess: all experts get as many tokens"), "%s", table.out);
+    cr_expect(strstr(table.out, "\n  a guess: where experts are spread (ep), all ranks"), "%s", table.out);
     program_run_free(&table);
 }
 
