@@ -52,9 +52,8 @@ static const ModuleHost of_layer[TASK_KIND_COUNT] = {
 // (tests/accuracy/megatron_ci/RESULTS.md, "Without dropout").
 static const double sum_backward_us = 200;
 
-// Older releases take longer in Python, by their least in a loop of the same harness: Linear 31 us forward and 72 back
-// in 2.12, 38 and 80 in 2.11, 51 and 88 in 2.9, 45 and 72 in 2.7; its norm 17 and 46, 17 and 48, 21 and 48, 21 and 55;
-// attention 128 forward, 134 in 2.9, 112 in 2.7. Times what a module above has without its launches.
+// Older releases take longer in Python: by what share in a loop (sim/SOURCES.md H12), of what a module above has
+// without its launches. Attention of 2.11 was not timed and is as 2.12's.
 static const ModuleHost linear_python = {94.7F, 28.7F}, norm_python = {42.7F, 30.7F};
 static const float attention_python_us = 410;
 typedef struct OlderPython {

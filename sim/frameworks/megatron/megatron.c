@@ -212,7 +212,8 @@ static const TargetVersion megatron_0_4 = {
                          SET(runtime.bucket_parameters_per_rank, 0), SET(recompute_modules, 0),
                          SET(fp8_activation, false), SET(op_fuser, false), SET(qkv_rope, false),
                          SET(shares_keys, false), SET(group_rule, GROUPS_OF_STAGES), SET(dummy_gradients, false),
-                         // its layers are its own unless told; get_global_memory_buffer, "mpu", since 2022-05
+                         // its layers are its own unless told, and so no release of Transformer Engine is asked for
+                         // (sim/cost/host.c: until is set); get_global_memory_buffer, "mpu", since 2022-05
                          // (transformer/dot_product_attention.py)
                          SET(scores_buffer, true), SET(runtime.cuda_13, false),
                          SET(runtime.loss_bytes_per_logit, SPLIT_LOSS_BYTES)),

@@ -66,6 +66,9 @@ Test(cost, older_releases_of_transformer_engine_take_the_host_longer) {
     }
     older.runtime.torch_linears = core.runtime.torch_linears = true;
     cr_expect_eq(task_host_s(&older, &plan, &rows[0].task), task_host_s(&core, &plan, &rows[0].task));
+    older.runtime.torch_linears = core.runtime.torch_linears = false;
+    older.until = core.until = "2024-02";  // its layers were its own
+    cr_expect_eq(task_host_s(&older, &plan, &rows[0].task), task_host_s(&core, &plan, &rows[0].task));
 }
 
 // A layer's sum is one function of autograd with dropout, whose gradient is a copy, and without.
