@@ -13,7 +13,6 @@
 #include "reports/reports.h"
 #include "reports/wrap.h"
 #include "sim/base/text.h"
-#include "sim/cost/compute.h"
 
 enum { COLUMNS = 7, CELL_BYTES = 128, SCREEN_LINES = 25, MOST_ROWS = 10, LEAST_ROWS = 2 };
 
@@ -203,19 +202,8 @@ static void print_baseline(const TuneResult *result, FILE *out) {
               fabs(100 * baseline.gain), baseline.gain < 0 ? "fewer" : "more");
 }
 
-// Which a user's PyTorch decides, and no option that the answer takes.
-static void print_kernel(const TuneResult *result, FILE *out) {
-    const TuneRequest *request = result->request;
-    const Prediction *best = result->entries;
-    if (request->asked[PLAN_ATTENTION] == TUNE_ANY &&
-        attention_newer_is_cudnn(request->target, &request->model, &best->plan, &request->cluster.accelerator)) {
-        wrap_line(out, 2, "PyTorch 2.11 or newer: add --attention cudnn, which SDPA then runs on this chip");
-    }
-}
-
 static void print_next(const TuneResult *result, FILE *out) {
     const TuneRequest *request = result->request;
-    print_kernel(result, out);
     if (request->default_count > 0) {
         char text[1024] = "";
         size_t used = 0;

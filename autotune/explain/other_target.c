@@ -9,7 +9,7 @@
 Status other_target_take(const char *target, Arena *arena, TuneRequest *request, Error *error) {
     const Target *found;
     TRY(target_find(target, &found, error));
-    found = target_on_cluster(found, &request->cluster, arena);
+    found = target_with_kernels(target_on_cluster(found, &request->cluster, arena), request, arena);
     request->asked[PLAN_MASTER_WEIGHTS] = space_master_of_other(request, found);
     request->target = found;
     request->serial_lanes = false;  // which is our executor's way

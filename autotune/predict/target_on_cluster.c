@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/cost/compute.h"
+#include "sim/plan/plan_fields.h"
+
 static const struct {
     size_t cluster, runtime;
 } pairs[] = {
@@ -100,6 +103,28 @@ const Target *target_on_cluster(const Target *target, const ClusterProfile *clus
         return changed;
     }
     return target;
+}
+
+// check_prefer_cudnn_attention of PyTorch's sdp_utils.cpp, from 2.11 on: compute capability 9.0, 10.0 and 10.3, the
+// chips whose profiles have a rate of cuDNN's kernel and that multiply fp8 (a probe of others writes one too), with a
+// cuDNN beyond 9.15, which wheels for CUDA 12 lack (huggingface/transformers#48163).
+static bool runs_cudnn_well(const Accelerator *chip) {
+    return chip->gemm[DTYPE_FP8].burst_flop_per_s > 0 && attention_has_row(chip, "cudnn");
+}
+
+const Target *target_with_kernels(const Target *target, const TuneRequest *request, Arena *arena) {
+    TrainPlan plan = {.seq = request->seq};
+    plan_set(&plan, PLAN_PRECISION, request->asked[PLAN_PRECISION]);
+    plan_set(&plan, PLAN_PACK, request->asked[PLAN_PACK] == TUNE_ANY ? 0 : request->asked[PLAN_PACK]);
+    const bool here =
+        runs_cudnn_well(&request->cluster.accelerator) && target_takes_cudnn(target, &request->model, &plan);
+    if (here == target->cudnn_here) {
+        return target;
+    }
+    Target *changed = ARENA_NEW(arena, Target);
+    *changed = *target;
+    changed->cudnn_here = here;
+    return changed;
 }
 
 bool target_to_cluster(const Target *target, ClusterProfile *cluster) {

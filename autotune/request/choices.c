@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "autotune/predict/target_on_cluster.h"
 #include "autotune/request/request.h"
 #include "autotune/request/request_internal.h"
 #include "autotune/search/batch.h"
@@ -86,6 +87,7 @@ static void read_choices(Builder *builder) {
     if (request->asked[PLAN_ATTENTION] == TUNE_ANY && builder->defaults->flash) {
         request->asked[PLAN_ATTENTION] = ATTENTION_FLASH;
     }
+    request->target = target_with_kernels(request->target, request, builder->arena);
     if (request->asked[PLAN_MASTER_WEIGHTS] == TUNE_ANY) {
         request->asked[PLAN_MASTER_WEIGHTS] = space_usual_master(request->target, request);
     }
@@ -114,11 +116,12 @@ static void say_kernels(Builder *builder) {
     const bool own = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY;
     const bool open = request->asked[PLAN_FUSED] == TUNE_ANY && target_has_choice(request->target, PLAN_FUSED);
     const bool searched = open && !builder->defaults->single_plan;
-    const bool older = request->asked[PLAN_ATTENTION] == TUNE_ANY &&
-                       attention_newer_is_cudnn(request->target, &request->model, &plan, &request->cluster.accelerator);
+    const bool newer = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->target->cudnn_here &&
+                       request->target->cudnn_first == CUDNN_FIRST_BY_PYTORCH;
     assume(builder, "attention %s%s%s%s%s", attention_names[plan.attention], searched ? "" : ", other kernels ",
            searched ? "" : fused_names[plan.fused], own ? ": the target's own" : "",
-           older ? "; SDPA of PyTorch 2.11 and newer runs cuDNN's on this chip: --attention cudnn" : "");
+           newer ? "; PyTorch 2.11 and newer picks it on this chip, older ones and wheels for CUDA 12 --attention flash"
+                 : "");
     if (plan.attention != ATTENTION_EAGER && lacks_flash(&request->cluster.accelerator)) {
         assume(builder,
                "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "

@@ -57,9 +57,6 @@ KernelTime orthogonal_time(const Accelerator *accelerator, const StepProgram *pr
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim);
 
 bool attention_has_row(const Accelerator *accelerator, const char *kernel);
-// SDPA picks flash for the plan, and cuDNN's kernel from PyTorch 2.11 on.
-bool attention_newer_is_cudnn(const Target *target, const ModelSpec *model, const TrainPlan *plan,
-                              const Accelerator *accelerator);
 bool attention_lacks_cudnn(const Accelerator *accelerator);  // runs ROCm: CK's and AITER's kernels have that row
 
 #define H100_CLOCK_HZ 1.83e9  // at which the peak rates of H100 and B200 are stated

@@ -121,15 +121,6 @@ bool attention_lacks_cudnn(const Accelerator *accelerator) {
     return attention_has_row(accelerator, "ck");
 }
 
-// check_prefer_cudnn_attention() of sdp_utils.cpp: compute capability 9.0 and 10, the chips whose profiles have a rate
-// of it, and a cuDNN beyond 9.15, which the wheels have from 2.11 on (huggingface/transformers#48163, 2026-08-31).
-// Packed documents and layers of experts that a target's own code computes do not come there.
-bool attention_newer_is_cudnn(const Target *target, const ModelSpec *model, const TrainPlan *plan,
-                              const Accelerator *accelerator) {
-    return target->runtime.cudnn_since && !target->until && plan->attention == ATTENTION_FLASH && plan->pack == 0 &&
-           model->experts.count == 0 && attention_has_row(accelerator, "cudnn");
-}
-
 const AttentionRate *attention_rate(const Accelerator *accelerator, const char *kernel, int head_dim) {
     const AttentionRate *best = NULL;
     bool best_named = false;

@@ -62,10 +62,13 @@ const char *export_layer_class(const ModelSpec *model) {
     return classes[row < 0 ? 0 : row].layer;  // sizes without a type are a Llama's
 }
 
-const char *export_attention(const TrainPlan *plan) {
+// Flash where SDPA would take cuDNN's kernel, and of variable lengths, is flash-attn's; cp is SDPA's alone.
+const char *export_attention(const ConfigJob *job) {
+    const TrainPlan *plan = job->plan;
+    const bool other = job->target->cudnn_here && plan->attention == ATTENTION_FLASH && !export_cuts_sequences(job);
     return plan->attention == ATTENTION_EAGER    ? "eager"
            : plan->attention == ATTENTION_FLASH3 ? "flash_attention_3"
-           : plan->pack > 0                      ? "flash_attention_2"  // of variable lengths
+           : plan->pack > 0 || other             ? "flash_attention_2"
                                                  : "sdpa";
 }
 

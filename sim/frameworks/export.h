@@ -57,7 +57,8 @@ typedef struct ExportFormat {
 #define EXPORT_COMPILED EXPORT_BIT(FUSED_COMPILED)
 #define EXPORT_FUSED EXPORT_BIT(FUSED_FUSED)
 #define EXPORT_FLASH EXPORT_BIT(ATTENTION_FLASH)
-#define EXPORT_OF_TRANSFORMERS (EXPORT_FLASH | EXPORT_BIT(ATTENTION_FLASH3) | EXPORT_BIT(ATTENTION_EAGER))
+#define EXPORT_SDPA (EXPORT_FLASH | EXPORT_BIT(ATTENTION_CUDNN))  // whose choice is PyTorch's
+#define EXPORT_OF_TRANSFORMERS (EXPORT_SDPA | EXPORT_BIT(ATTENTION_FLASH3) | EXPORT_BIT(ATTENTION_EAGER))
 
 #define EXPORT_HAS(of_precisions, of_recomputes, of_attentions, of_fuseds)                                             \
     .precisions = (of_precisions), .recomputes = (of_recomputes), .attentions = (of_attentions), .fuseds = (of_fuseds)
@@ -75,7 +76,7 @@ const char *export_model_path(const ConfigJob *job, bool *known);
 const char *export_layer_class(const ModelSpec *model);
 
 // "sdpa": attn_implementation of transformers for the plan.
-const char *export_attention(const TrainPlan *plan);
+const char *export_attention(const ConfigJob *job);
 
 static inline int export_axis(const ConfigJob *job, Axis axis) {
     return job->plan->mesh.size[axis];

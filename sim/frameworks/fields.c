@@ -243,6 +243,8 @@ static const TargetField fields[] = {
     WORDS(ties_stages),
     WORDS(compiles),
     WORDS(engine_attention),  // default_attention has it
+    WORDS(cudnn_first),
+    WORDS(cudnn_here),
     WORDS(losses),
     WORDS(loss_chunks),
     WORDS(loss_note),

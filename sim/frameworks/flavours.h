@@ -38,6 +38,10 @@ typedef enum { EXPERTS_INDEXED, EXPERTS_WEIGHTED_FP32, EXPERTS_PERMUTE_KERNELS }
 // that grow (expandable_segments). NONE: reserved is live bytes and the runtime's slack.
 typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } AllocatorFlavour;
 
+// Of which plans scaled_dot_product_attention takes cuDNN's kernel before flash, on chips that run it well: the
+// framework's code asks for it, of models without experts (those have FlexAttention); PyTorch does, from 2.11 on.
+typedef enum { CUDNN_NEVER_FIRST, CUDNN_FIRST_BY_CODE, CUDNN_FIRST_BY_PYTORCH } CudnnFirst;
+
 // Support for packed documents that attend only to themselves. ONE_ROW: with micro-batches of one sequence.
 typedef enum { PACKS_NOT, PACKS_ROWS, PACKS_ONE_ROW } PackFlavour;
 

@@ -133,6 +133,8 @@ typedef struct Target {
     bool vocab_uneven;                    // splits a vocabulary that tp does not divide: the last rank has fewer rows
     bool seq_by_tp;                       // the sequence is a multiple of 2 x cp x tp, whatever the mesh
     AttentionKernel default_attention;
+    CudnnFirst cudnn_first;
+    bool cudnn_here;  // so it is on this chip, of this training: target_with_kernels
     Fused default_fused;
     bool compiles, engine_attention;    // can compile layers; attention is Transformer Engine's, on ROCm CK's
     int loss_fp32_copies[FUSED_COUNT];  // fp32 tensors of the logits that live together in the loss, by fused mode
@@ -267,6 +269,10 @@ LayerRule target_layer_rule(const Target *target, const TrainPlan *plan);
 static inline bool target_stops_host(const Target *target, const TrainPlan *plan) {
     return target->runtime.messages_stop_host && (plan_chunks(plan) == 1 || plan->p2p_waits);
 }
+
+// Does scaled_dot_product_attention take cuDNN's kernel for the training, where the chip has it (sdpa_rules.c)? Of the
+// plan: precision, sequence and documents.
+bool target_takes_cudnn(const Target *target, const ModelSpec *model, const TrainPlan *plan);
 
 bool target_reduces_late(const Target *target, const TrainPlan *plan);  // after the last backward?
 double target_reduce_bucket(const Target *target, const ModelSpec *model, const TrainPlan *plan);   // elements; 0

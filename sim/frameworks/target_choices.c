@@ -23,7 +23,7 @@ static int usual_rotate(const Target *target, const TrainPlan *plan) {
 
 static int usual_attention(const Target *target, const TrainPlan *plan) {
     (void)plan;
-    return (int)target->default_attention;
+    return target->cudnn_here ? ATTENTION_CUDNN : (int)target->default_attention;
 }
 
 static int usual_fused(const Target *target, const TrainPlan *plan) {

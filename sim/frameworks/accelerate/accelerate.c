@@ -68,7 +68,7 @@ const TargetVersion accelerate_1_15 = {
                          // activation_checkpointing_offload (dataclasses.py, fsdp_utils.py fsdp2_apply_ac)
                          SET(offloads, 1u << OFFLOAD_PARAMETERS | 1u << OFFLOAD_ACTIVATIONS),
                          // PyTorch 2.11 and newer, seen on that day (huggingface/transformers#48163)
-                         SET_TEXT(runtime.cudnn_since, "2026-08-31"),
+                         SET_TEXT(runtime.cudnn_since, "2026-08-31"), SET(cudnn_first, CUDNN_FIRST_BY_PYTORCH),
                          SET(cp_full_attention, true)),  // _attach_context_parallel_hooks refuses others
 };
 

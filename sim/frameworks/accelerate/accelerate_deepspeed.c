@@ -21,7 +21,7 @@ static const char *in_shards(const ConfigJob *job) {
 }
 
 static const char *kernels(const ConfigJob *job) {
-    return export_attention(job->plan);
+    return export_attention(job);
 }
 
 static bool cuts_sequences(const ConfigJob *job) {
@@ -120,7 +120,7 @@ static void notes(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "Your script: DataLoader batch size %d, sequences of %d tokens, model loaded with "
             "attn_implementation=\"%s\".\n",
-            plan->micro_batch, plan->seq, export_attention(plan));
+            plan->micro_batch, plan->seq, export_attention(job));
     PRINT_IF(plan->recompute == RECOMPUTE_FULL, out,
              "  Its model: model.gradient_checkpointing_enable(); the file cannot switch recomputation on.\n");
     deepspeed_call_notes(job, "  Its model", out);

@@ -15,7 +15,7 @@ extern const ImportFormat import_accelerate;
 // Of all that train by accelerate with FSDP. Which kernel SDPA runs is PyTorch's choice: flash or cuDNN's.
 #define EXPORT_OF_ACCELERATE                                                                                           \
     .comment = "# ", EXPORT_HAS(EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32, EXPORT_NONE | EXPORT_FULL,                    \
-                                EXPORT_OF_TRANSFORMERS | EXPORT_BIT(ATTENTION_CUDNN), EXPORT_EAGER | EXPORT_COMPILED)
+                                EXPORT_OF_TRANSFORMERS, EXPORT_EAGER | EXPORT_COMPILED)
 
 // Of all three: context parallelism is SDPA's.
 const char *accelerate_python_refuse(const ConfigJob *job);

@@ -55,7 +55,7 @@ Status parallelism_config_read(Import *import, const char *path, Error *error) {
 }
 
 Status attention_read(Import *import, const char *path, Error *error) {
-    static const ImportWord kernels[] = {{"sdpa", ATTENTION_FLASH},
+    static const ImportWord kernels[] = {{"sdpa", IMPORT_UNSAID},  // PyTorch decides, as by default
                                          {"flash_attention_2", ATTENTION_FLASH},
                                          {"flash_attention_3", ATTENTION_FLASH3},
                                          {"eager", ATTENTION_EAGER},

@@ -99,7 +99,7 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
     fprintf(out,
             "\n\ndef model_arguments(accelerator):  # of from_pretrained\n"
             "    arguments = {\"attn_implementation\": \"%s\"",
-            export_attention(plan));
+            export_attention(job));
     PRINT_IF(plan_freezes_base(plan), out, ", \"dtype\": \"%s\"", peft_base_dtype(job));
     fputs("}\n", out);
     PRINT_IF(export_axis(job, AXIS_TP) > 1, out,

@@ -436,7 +436,7 @@ void accelerate_notes(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out, "Your script: DataLoader batch size %d, ", plan->micro_batch);
     PRINT_IF(!export_syncs_each(job), out, "Accelerator(gradient_accumulation_steps=%d), ", plan->grad_accum);
-    fprintf(out, "model loaded with attn_implementation=\"%s\".\n", export_attention(plan));
+    fprintf(out, "model loaded with attn_implementation=\"%s\".\n", export_attention(job));
     PRINT_IF(export_syncs_each(job), out,
              "  Its Accelerator: gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=%d, "
              "sync_each_batch=True):\n"

@@ -72,7 +72,7 @@ static bool loads_fp32(const ConfigJob *job) {
 
 void model_arguments_begin(const ConfigJob *job, FILE *out) {
     fprintf(out, "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"",
-            export_attention(job->plan));
+            export_attention(job));
     if (loads_fp32(job)) {
         fputs(", \"dtype\": \"float32\"}  # master weights\n", out);
     } else if (plan_freezes_base(job->plan)) {

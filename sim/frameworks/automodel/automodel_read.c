@@ -9,7 +9,8 @@
 
 #define DISTRIBUTED(key) "distributed." key
 
-static const ImportWord kernels[] = {{"sdpa", ATTENTION_FLASH},
+static const ImportWord kernels[] = {{"sdpa", IMPORT_UNSAID},  // PyTorch decides, as by default
+                                     {"sdpa", ATTENTION_CUDNN},
                                      {"flash_attention_2", ATTENTION_FLASH},
                                      {"flash_attention_3", ATTENTION_FLASH3},
                                      {"eager", ATTENTION_EAGER},

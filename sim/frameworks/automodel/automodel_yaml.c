@@ -52,7 +52,7 @@ static void automodel_write(const ConfigJob *job, FILE *out) {
           "  pretrained_model_name_or_path: ",
           out);
     escape_quoted(export_model_path(job, &known), out);
-    fprintf(out, "\n  attn_implementation: %s\n  torch_dtype: float32  # master weights\n", export_attention(plan));
+    fprintf(out, "\n  attn_implementation: %s\n  torch_dtype: float32  # master weights\n", export_attention(job));
     write_backend(job, out);
     fprintf(out,
             "distributed:\n"
@@ -91,7 +91,7 @@ const ExportFormat export_automodel_yaml = {
     .file_name = "automodel.yaml",
     .versions = "nemo-automodel 0.7",
     .comment = "# ",
-    EXPORT_HAS(EXPORT_BF16, EXPORT_NONE | EXPORT_FULL, EXPORT_FLASH, EXPORT_EAGER | EXPORT_COMPILED),
+    EXPORT_HAS(EXPORT_BF16, EXPORT_NONE | EXPORT_FULL, EXPORT_SDPA, EXPORT_EAGER | EXPORT_COMPILED),
     .takes = PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_DISPATCH) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_RESHARD),
     .refuse = automodel_refuse,
     .notes = automodel_notes,

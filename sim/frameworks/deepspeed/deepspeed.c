@@ -37,7 +37,7 @@ static const TargetVersion deepspeed_0_19 = {
         SET(runtime.loss_by_row, true),
         SET(loss_fp32_copies[FUSED_EAGER], 2),  // upcast logits, log-softmax; fused: none
         SET(loss_fp32_copies[FUSED_COMPILED], 1), SET(runtime.optimizer_bytes_per_parameter, 28.0),  // FusedAdam
-        SET(pack_flavour, PACKS_ROWS),  // your script's attention
+        SET(pack_flavour, PACKS_ROWS), SET(cudnn_first, CUDNN_FIRST_BY_PYTORCH),  // your script's attention
         // peft and bitsandbytes; runtime/engine.py _configure_distributed_model casts the module whole, adapters too
         SET(finetunes, 1u << FINETUNE_LORA | 1u << FINETUNE_QLORA | 1u << FINETUNE_LORA_INT8),
         // runtime/engine.py _configure_basic_optimizer: torch_adam of AdamW's params, FusedLion; the script's own

@@ -430,7 +430,7 @@ static void deepspeed_notes(const ConfigJob *job, FILE *out) {
              "Your script: packs documents of %d tokens in the mean, which see themselves only.\n", job->plan->pack);
     deepspeed_call_notes(job, "Your script", out);
     fprintf(out, "Your script: sequences of %d tokens, model loaded with attn_implementation=\"%s\".\n", job->plan->seq,
-            export_attention(job->plan));
+            export_attention(job));
 }
 
 static void write_header(const ConfigJob *job, FILE *out) {

@@ -45,8 +45,9 @@ static const TargetVersion torchtitan_0_2 = {
         SET(dispatchers, DISPATCH_BIT(DISPATCH_DEEPEP) | DISPATCH_BIT(DISPATCH_HYBRIDEP)),  // moe_comm_backend
         SET(fp8_flavour, FP8_TORCHAO),                                                      // Float8LinearConverter
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
-        // its 6a3a9da95 (models/attention.py), on Blackwell 3b85aa31f of 2025-05-14
-        SET_TEXT(runtime.cudnn_since, "2025-10-09"),
+        // its 6a3a9da95 (models/attention.py), on Blackwell 3b85aa31f of 2025-05-14; v0.2.2, ScaledDotProductAttention-
+        // Wrapper: sdpa_kernel([CUDNN_ATTENTION, FLASH_ATTENTION, MATH], set_priority=True)
+        SET_TEXT(runtime.cudnn_since, "2025-10-09"), SET(cudnn_first, CUDNN_FIRST_BY_CODE),
         SET(vocab_uneven, true),  // DTensor shards rows unevenly: apply_tp of 1003 entries over 2 ranks trains as one
         SET(seq_by_tp, true),     // ParallelDims.seq_len_divisor of 0.2.2, asserted by every parallelize
         SET(replicate_rule, REPLICATE_NOT_BESIDE_TP),  // R > 1 with S = C = 1 is DDP, which does not combine (P4)
@@ -74,7 +75,7 @@ static const TargetVersion torchtitan_0_2_1 = {
     .extends = &torchtitan_0_2,
     .until = "2026-02",
     .evidence = "44 published runs",
-    .settings = SETTINGS(SET(repeats_keys, true)),
+    .settings = SETTINGS(SET(repeats_keys, true), SET(cudnn_first, CUDNN_NEVER_FIRST)),  // its logs of before 2025-10
 };
 
 // Its logs of 2025-02 and 2025-06.
@@ -111,9 +112,10 @@ static const TargetVersion torchtitan_head = {
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(recompute_counts, RECOMPUTE_ALL_ALIKE),  // SelectiveAC is by operation only
-        SET(updates_in_backward, false),             // gone (components/optimizer)
-        SET(routes_eagerly, false),                  // a block is compiled as a whole (its 5242bdf71)
-        SET(sums_by_product, false),                 // scatter_add again,
+        // get_attention_config refuses sdpa of language models: FlexAttention or varlen (models/common/config_utils.py)
+        SET(cudnn_first, CUDNN_NEVER_FIRST), SET(updates_in_backward, false),  // gone (components/optimizer)
+        SET(routes_eagerly, false),   // a block is compiled as a whole (its 5242bdf71)
+        SET(sums_by_product, false),  // scatter_add again,
         // deterministic (ops/scatter_add.py), which puts rows by index since PyTorch 2.9; rows are padded no more
         SET(runtime.sums_sorted, true), SET(runtime.pads_alone, false),
         // Float8, MXFP8 and NVFP4LinearConverter (components/quantization)

@@ -198,8 +198,31 @@ Test(import_modules, adapters_and_bits_of_a_module_are_those_of_the_plan) {
     const int *choice = import.said.choice;
     cr_expect_null(import.refusal, "%s", import.refusal);
     cr_expect(choice[PLAN_FINETUNE] == FINETUNE_QLORA && choice[PLAN_LORA_RANK] == 32 &&
-              choice[PLAN_LORA_TARGETS] == LORA_ALL && choice[PLAN_ATTENTION] == ATTENTION_FLASH);
+              choice[PLAN_LORA_TARGETS] == LORA_ALL && choice[PLAN_ATTENTION] == IMPORT_UNSAID);
     arena_free(&arena);
+}
+
+// Which kernel sdpa is, PyTorch decides on the chip; the others name one.
+Test(import_modules, attention_by_name_is_a_kernel_and_by_sdpa_the_targets_own) {
+    static const struct {
+        const char *word;
+        int kernel;
+    } cases[] = {{"sdpa", IMPORT_UNSAID},
+                 {"flash_attention_2", ATTENTION_FLASH},
+                 {"flash_attention_3", ATTENTION_FLASH3},
+                 {"eager", ATTENTION_EAGER}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const char *text = arena_format(&arena,
+                                        "def model_arguments():\n    arguments = {\"attn_implementation\": \"%s\"}\n"
+                                        "    return arguments\n\n\n"
+                                        "def training_arguments(**more):\n"
+                                        "    return SFTConfig(per_device_train_batch_size=1, max_length=512, **more)\n",
+                                        cases[i].word);
+        const Import import = read_in(text, SYNTAX_PYTHON, 8, &arena);
+        cr_expect_eq(import.said.choice[PLAN_ATTENTION], cases[i].kernel, "%s", cases[i].word);
+        arena_free(&arena);
+    }
 }
 
 #define ARGUMENTS "args = TrainingArguments(\"out\", per_device_train_batch_size=2, bf16=True)\n"
