@@ -172,6 +172,7 @@ static const Label labels[] = {
     {.is = row_repeats_keys, .settings = SETTINGS(SET(repeats_keys, true))},
     {.is = row_keeps_logits, .settings = SETTINGS(SET(logits_kept, true))},
     {.is = row_casts_states, .settings = SETTINGS(SET(casts_half_states, true))},
+    {.is = row_runs_casting_liger, .settings = SETTINGS(SET(runtime.casts_loss_sums, true))},
     {.is = row_runs_engine_2_11, .settings = SETTINGS(SET(runtime.engine_release, ENGINE_2_11))},
     {.is = row_runs_engine_2_7, .settings = SETTINGS(SET(runtime.engine_release, ENGINE_2_7))},
     {.is = row_skips_upcast, .settings = SETTINGS(SET(upcasts_norms, false))},
@@ -226,6 +227,8 @@ static const Label labels[] = {
     // no bias_activation_fusion in its recipes or bridge (Megatron-Bridge 619cc20bd, f3ae2767b)
     {.cites = "model_verification_cards/qwen3-8b/",
      .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
+    // its experts pick their biases by an index, whose gradient is a product (layers/gpt_oss.py, MoEExpertBiasGather)
+    {.cites = "whitecircle/halo", .settings = SETTINGS(SET(biases_by_expert, false))},
     // pretrain_gpt.py, whose tests say nothing else
     {.is = row_is_of_core,
      .settings = SETTINGS(SET(runtime.checks_loss, true),

@@ -261,8 +261,9 @@ static const char *choose_plan(Arena *arena, const RunRow *row, const TuneReques
     if (row_router_learns(row) && plan->mesh.size[AXIS_EP] > 1) {
         const ModelSpec *model = &request->model;
         const int ranks = plan->mesh.size[AXIS_EP];
-        plan->imbalance = row_router_begins(row) ? experts_starting_imbalance(model, ranks)
-                                                 : experts_learned_imbalance(&model->experts, ranks);
+        plan->imbalance = model->experts.alike     ? experts_alike_imbalance(&model->experts, ranks)
+                          : row_router_begins(row) ? experts_starting_imbalance(model, ranks)
+                                                   : experts_learned_imbalance(&model->experts, ranks);
     }
     choose_sharding(row, request->target, plan);
     plan->fp8_parameters |= request->model.experts.count == 0 && keeps_fp8_parameters(row, request, plan);
@@ -358,6 +359,7 @@ void run_case_build(RunMapper *mapper, const RunRow *given, RunCase *run) {
     }
     reason = reason ? reason : run_model(mapper->arena, row, &run->request.model);
     run->request.model.experts.in_turn = row_gates_in_turn(row);
+    run->request.model.experts.alike = row_repeats_words(row);
     reason = reason ? reason : choose_plan(mapper->arena, row, &run->request, &run->plan);
     run->skipped = reason;
     if (reason) {

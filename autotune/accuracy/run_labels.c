@@ -70,6 +70,15 @@ bool row_casts_states(const RunRow *row) {
     return minor >= 0 && minor < SINCE_MINOR;
 }
 
+// Liger's releases whose fused loss casts parts of the head's gradient to add them up (runtime.casts_loss_sums).
+bool row_runs_casting_liger(const RunRow *row) {
+    enum { FIRST = 602, LAST = 802 };
+    int minor = 0, patch = 0;
+    const char *named = row->software ? strstr(row->software, "Liger 0.") : NULL;
+    const bool is = named && sscanf(named, "Liger 0.%d.%d", &minor, &patch) == 2;
+    return is && 100 * minor + patch >= FIRST && 100 * minor + patch <= LAST;
+}
+
 // One table of SimuMax is two files here, of which one has a column for it.
 bool row_runs_engine_2_11(const RunRow *row) {
     enum { MINOR = 11 };
@@ -406,6 +415,11 @@ bool row_router_learns(const RunRow *row) {
 bool row_router_begins(const RunRow *row) {
     static const char *const begun[] = {"untrained", "none"};
     return row->balance && text_index(begun, sizeof begun / sizeof begun[0], row->balance) >= 0;
+}
+
+// A benchmark's text is one word to half of a sequence, and padding behind it.
+bool row_repeats_words(const RunRow *row) {
+    return row->balance && strcmp(row->balance, "alike") == 0;
 }
 
 static bool is_of_aquila(const RunRow *row) {

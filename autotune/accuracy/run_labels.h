@@ -15,9 +15,10 @@ bool row_is_traced(const RunRow *row);          // its graph, which is run in pl
 bool row_is_plain_trace(const RunRow *row);     // collectives and kernels of its traced graphs wait where they stand
 bool row_has_full_inductor(const RunRow *row);  // which compiles all of a step, not layers
 bool row_skips_upcast(const RunRow *row);
-bool row_repeats_keys(const RunRow *row);           // for each query head, before flash attention
-bool row_keeps_logits(const RunRow *row);           // in bf16, beside the loss's fp32 copies
-bool row_casts_states(const RunRow *row);           // of a precision-aware optimizer in bf16
+bool row_repeats_keys(const RunRow *row);  // for each query head, before flash attention
+bool row_keeps_logits(const RunRow *row);  // in bf16, beside the loss's fp32 copies
+bool row_casts_states(const RunRow *row);  // of a precision-aware optimizer in bf16
+bool row_runs_casting_liger(const RunRow *row);
 bool row_runs_engine_2_11(const RunRow *row);
 bool row_runs_engine_2_7(const RunRow *row);
 bool row_is_computed(const RunRow *row);            // by its source's simulator
@@ -27,6 +28,7 @@ bool row_drops(const RunRow *row);  // what attention and MLP add to the stream
 AttentionKernel row_attention(const RunRow *row, AttentionKernel labelled);
 bool row_router_learns(const RunRow *row);  // which experts get how many tokens is its own
 bool row_router_begins(const RunRow *row);  // and nothing has balanced it
+bool row_repeats_words(const RunRow *row);  // so that its tokens are alike
 bool row_gates_in_turn(const RunRow *row);
 bool row_is_paddle(const RunRow *row);          // whatever target it names
 bool row_is_flagscale(const RunRow *row);       // the layers of Megatron-LM before its core, in FlagScale of 2023

@@ -205,7 +205,8 @@ static const TargetField fields[] = {
     WORDS(runtime.host_pace),          // and a target of a cluster that one
     WORDS(expert_flavour),             // of models with experts only
     WORDS(runtime.indexes_experts),    // the same, whose tasks say it
-    WORDS(own_dispatch),               // the same
+    WORDS(runtime.casts_loss_sums),    // of one form of the loss, whose tasks say it
+    WORDS(own_dispatch),               // of experts
     WORDS(experts_apart),
     WORDS(reduces_often_bf16),
     WORDS(fp16_sums),      // of fp16 only, whose buffers say it

@@ -54,8 +54,11 @@ typedef struct TargetRuntime {
     // deterministic algorithms)
     bool indexes_rows, sums_sorted;
     bool indexes_experts;  // so are, of ranks that have all experts, results in the order of tokens and each row's bias
-    bool pads_alone;       // experts of one rank, too, have their rows ordered once more, to pad them
-    bool routes_in_fp32;   // moe-router-dtype: where all ranks' tokens are gathered their results are summed in it
+    // Liger's fused loss casts a part's gradient of the head to fp32 and adds it by an operation of its own (0.6.2 to
+    // 0.8.2, ops/fused_linear_cross_entropy.py; before and since, the product adds)
+    bool casts_loss_sums;
+    bool pads_alone;      // experts of one rank, too, have their rows ordered once more, to pad them
+    bool routes_in_fp32;  // moe-router-dtype: where all ranks' tokens are gathered their results are summed in it
     // Neither moe-router-fusion nor rope-fusion; the order of tokens is a kernel
     bool router_rope_apart;
     // Host time of a collective that ranks check beforehand, and of each message of the check inside a node and between

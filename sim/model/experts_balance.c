@@ -1,4 +1,5 @@
-// How unevenly a router spreads tokens over ranks: as it is after some training, and before training has moved it.
+// How unevenly a router spreads tokens over ranks: as it is after some training, before training has moved it, and of
+// tokens that are all alike.
 //
 // At the start, of a model whose weights are drawn as Megatron-LM draws them (0.02; matrices that write to the residual
 // stream 0.02 / sqrt(2 layers)): attention writes nearly one vector for all tokens, the mean of what came before them,
@@ -35,6 +36,60 @@ static const double learned_spread = 0.181;
 
 int experts_learned_imbalance(const Experts *experts, int parts) {
     return (int)(PER_CENT * over_mean(experts, parts, learned_spread) + 0.5);
+}
+
+static double choices(int of, int chosen) {
+    double ways = chosen <= of;
+    for (int i = 0; i < chosen && i < of; i++) {
+        ways *= (double)(of - i) / (i + 1);
+    }
+    return ways;
+}
+
+enum { MAX_ALIKE = 32 };
+
+// Ways in which two tokens can choose their experts, by how many each has chosen.
+typedef struct Ways {
+    double of[MAX_ALIKE + 1][MAX_ALIKE + 1];
+} Ways;
+
+// A part more, in which they choose most together at most.
+static void add_part(Ways *ways, int active, int part, int most) {
+    const Ways before = *ways;
+    for (int i = 0; i <= active; i++) {
+        for (int k = 0; k <= active; k++) {
+            double sum = 0;
+            for (int a = 0; a <= i && a <= most; a++) {
+                for (int b = 0; b <= k && a + b <= most; b++) {
+                    sum += before.of[i - a][k - b] * choices(part, a) * choices(part, b);
+                }
+            }
+            ways->of[i][k] = sum;
+        }
+    }
+}
+
+static double most_at_most(const Experts *experts, int parts, int most) {
+    const int active = experts->active;
+    Ways ways = {.of[0][0] = 1};
+    for (int part = 0; part < parts; part++) {
+        add_part(&ways, active, experts->count / parts, most);
+    }
+    const double all = choices(experts->count, active);
+    return ways.of[active][active] / (all * all);
+}
+
+int experts_alike_imbalance(const Experts *experts, int parts) {
+    enum { KINDS = 2 };
+    if (experts->active < 1 || experts->active > MAX_ALIKE || parts < 1 || parts > experts->count) {
+        return 0;
+    }
+    double most = 0;
+    for (int i = 0; i < KINDS * experts->active; i++) {
+        most += 1 - most_at_most(experts, parts, i);
+    }
+    const double mean = (double)KINDS * experts->active / parts;
+    return (int)(PER_CENT * (most / mean - 1) + 0.5);
 }
 
 static const double drawn_width = 0.02;  // of weights (init_method_std of Megatron-core's TransformerConfig)

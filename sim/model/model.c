@@ -155,6 +155,7 @@ static void hash_experts(const ModelSpec *model, Hash *hash) {
         hash_ints(hash, of_experts, sizeof of_experts / sizeof of_experts[0]);
         hash_tag(hash, experts->unscaled, "unscaled");
         hash_tag(hash, experts->in_turn, "in turn");
+        hash_tag(hash, experts->alike, "alike");
         if (experts->sigmoid.groups > 0) {
             hash_text(hash, "sigmoid");
             hash_int(hash, experts->sigmoid.groups);

@@ -79,6 +79,7 @@ typedef struct Experts {
     bool bias;         // of the experts' products (gpt_oss)
     bool unscaled;     // a token's weights are those of a softmax over all experts, not over the ones that it visits
     bool in_turn;      // a benchmark's gate: a token visits the experts after those of the token before it
+    bool alike;        // a benchmark's tokens: of two kinds (experts_alike_imbalance)
     SigmoidRouter sigmoid;
     double balance;  // weight of each layer's load-balancing loss; 0 = none
 } Experts;
@@ -203,5 +204,9 @@ int experts_learned_imbalance(const Experts *experts, int parts);
 
 // The same where training has not moved routers yet, or nothing balances them: as weights are drawn.
 int experts_starting_imbalance(const ModelSpec *model, int parts);
+
+// The same of tokens of two kinds alone, half of each: all of a kind choose the same experts, a kind any, not known
+// which. A benchmark that repeats one word and fills sequences up behind it.
+int experts_alike_imbalance(const Experts *experts, int parts);
 
 void model_hash(const ModelSpec *model, Hash *hash);  // of the structure: a name is none

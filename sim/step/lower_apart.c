@@ -24,12 +24,24 @@ static bool adds_by_expert(const Lowering *lowering) {
     return lowering->model->experts.bias && lowering->target->biases_by_expert;
 }
 
+// Elsewhere each row picks its bias by an index, which another operation adds (grouped_mm_experts_forward of
+// transformers' integrations/moe.py: 2 and 6; repeat_interleave writes as much), where nothing compiles it.
+static bool picks_biases(const Lowering *lowering) {
+    const Target *target = lowering->target;
+    return lowering->model->experts.bias && !target->own_kernels && !has_biases(lowering) &&
+           !adds_by_expert(lowering) && lowering->plan->fused != FUSED_COMPILED;
+}
+
+static const Apart picked = {8, 0, 0};
+
 // The second bias times the weight in fp32, per expert, added, concatenated and cast (4, 10, 8, 6; backward 6, 6, 4, 8
 // and 4, 12 with a sum in it: transformer/moe/experts.py, _apply_bias). Of these all but concatenations and sums.
 void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t width) {
     static const Apart forward = {28, 3, 4 + 10 + 6}, back = {40, 4, 6 + 6 + 8 + 8};
     if (has_biases(lowering) || adds_by_expert(lowering)) {
         add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
+    } else if (!backward && picks_biases(lowering)) {
+        add_apart(op, &picked, received_rows(lowering) * width);
     }
 }
 
@@ -39,6 +51,8 @@ void add_first_biases(const Lowering *lowering, Op *op, bool backward, int64_t w
     static const Apart forward = {8, 1, 4}, back = {4, 0, 0};
     if (adds_by_expert(lowering)) {
         add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
+    } else if (!backward && picks_biases(lowering)) {
+        add_apart(op, &picked, received_rows(lowering) * width);
     }
 }
 
@@ -113,6 +127,16 @@ void copy_along(const Lowering *lowering, Op *op) {
     if (lowering->plan->qkv_rope) {
         const int64_t still = (d->heads + d->kv_heads) * (d->head_dim - op->task.inner);
         op->task.cast_bytes += 2 * d->tokens * (d->v_width + still) * dtype_bytes(d->dtype);
+    }
+}
+
+// A part's gradient of the head to fp32, and their sum in the gradient's type (casts_loss_sums): of 16 bytes in bf16,
+// of 20 in fp32, the product that adds has 4 and 8. Of these those that convert, the sum into bf16 too.
+void cast_loss_sum(const Lowering *lowering, Op *op, int64_t elements, Dtype sum) {
+    static const Apart half = {12, 2, 12}, full = {12, 1, 6};
+    const bool fused = target_loss(lowering->target, lowering->plan) == LOSS_FUSED;
+    if (fused && lowering->target->runtime.casts_loss_sums) {
+        add_apart(op, sum == DTYPE_FP32 ? &full : &half, elements);
     }
 }
 

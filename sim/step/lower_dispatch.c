@@ -66,12 +66,18 @@ static int64_t rows_of_room(const Lowering *lowering) {
     return !counts ? mean : int_min(room > mean ? room : mean, all);
 }
 
+// Of tokens that are all alike each layer has another busiest rank: of what all layers keep, one has about the mean.
+static int64_t kept_rows(const Lowering *lowering) {
+    const bool evens_out = lowering->model->experts.alike && lowering->plan->recompute != RECOMPUTE_FULL;
+    return evens_out ? sent_rows(lowering) * sharers(lowering) : rows_of_room(lowering);
+}
+
 int32_t routed_by(Lowering *lowering, const char *name, int64_t width) {
     return activation(lowering, name, sent_rows(lowering) * width);
 }
 
 int32_t received_by(Lowering *lowering, const char *name, int64_t width) {
-    return activation(lowering, name, rows_of_room(lowering) * width);
+    return activation(lowering, name, kept_rows(lowering) * width);
 }
 
 bool dispatch_sums(const Lowering *lowering) {

@@ -160,7 +160,8 @@ void lower_tail(Lowering *lowering) {
                          .weight_name = "head wgrad",
                          .unit = head_unit,
                          .in = d->hidden,
-                         .out = d->head_vocab};
+                         .out = d->head_vocab,
+                         .of_loss = true};
     const Norm norm = norm_of(lowering, lowering->head_unit, "final_norm", "final_norm_bias", "head_rstd");
     const int32_t h = between_by_hidden(lowering, "head_in");
     const int32_t h_full = tokens_by(lowering, "head_in_full", d->hidden);

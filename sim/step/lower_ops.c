@@ -176,6 +176,9 @@ static void add_gemm(Lowering *lowering, Section section, const Linear *linear, 
     add_product_cast(lowering, op, product->a);
     add_product_cast(lowering, op, product->c);
     op_product(op, product);
+    if (role == GEMM_WEIGHT_GRADIENT && linear->of_loss) {
+        cast_loss_sum(lowering, op, product->m * product->n, lowering->tensors[product->c.tensor].dtype);
+    }
     if (role == GEMM_FORWARD && linear->first_bias) {
         op_operand(op, unit_slice(lowering, lowering->weights[linear->unit], linear->first_bias, linear->last_bias),
                    ACCESS_READ);

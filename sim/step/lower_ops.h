@@ -13,6 +13,7 @@ typedef struct Linear {
     const char *first_bias, *last_bias;  // NULL: none, or not added by the GEMM (row-parallel)
     bool shares_input;                   // reads the same input as the linear before it
     bool in_half;                        // stays in the layer's own dtype under fp8
+    bool of_loss;                        // the head, whose gradients a fused loss makes
 } Linear;
 
 typedef enum { GEMM_FORWARD, GEMM_INPUT_GRADIENT, GEMM_WEIGHT_GRADIENT, GEMM_ROLE_COUNT } GemmRole;
@@ -93,6 +94,7 @@ typedef struct Rows {
 } Rows;
 void add_forward_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
+void cast_loss_sum(const Lowering *lowering, Op *op, int64_t elements, Dtype sum);
 void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 
 // ---- what an adapter adds to its linear layer; no-ops for a layer without one (lower_adapters.c)

@@ -31,6 +31,7 @@ static const TargetVersion accelerate_1_14 = {
         // use_liger_kernel of Trainer, AutoLigerKernelForCausalLM in a script of one's own: its fused linear
         // cross-entropy alone
         SET(losses, LOSS_BIT(LOSS_WHOLE) | LOSS_BIT(LOSS_FUSED)), SET_TEXT(loss_note, "Liger's kernel is loss=fused"),
+        SET(runtime.casts_loss_sums, true),  // Liger 0.8.2 of 2026-08
         SET_TEXT(grad_sync_note, "sync_each_batch reduces over shards and replicas alike"),
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16)),
         SET(fp8_flavour, FP8_TORCHAO),  // AORecipeKwargs, the default backend (accelerate 1.14 utils/dataclasses.py)
@@ -64,7 +65,8 @@ const TargetVersion accelerate_1_15 = {
     .version = "1.15",
     .extends = &accelerate_1_14,
     .evidence = "unvalidated",
-    .settings = SETTINGS(SET(recompute_flavour, RECOMPUTE_BLOCK),  // fsdp2_apply_ac wraps the layer itself (PR #4172)
+    .settings = SETTINGS(SET(runtime.casts_loss_sums, false),      // Liger 0.8.3 of 2026-09
+                         SET(recompute_flavour, RECOMPUTE_BLOCK),  // fsdp2_apply_ac wraps the layer itself (PR #4172)
                          // activation_checkpointing_offload (dataclasses.py, fsdp_utils.py fsdp2_apply_ac)
                          SET(offloads, 1u << OFFLOAD_PARAMETERS | 1u << OFFLOAD_ACTIVATIONS),
                          // PyTorch 2.11 and newer, seen on that day (huggingface/transformers#48163)
@@ -91,6 +93,7 @@ static const TargetVersion accelerate_1_0 = {
         SET(tp_flavour, TP_AR), SET(runtime.autocasts_shards, true),  // prepare_model, before FSDP wraps the model
         SET(runtime.shard_hooks, SHARD_HOOKS_FLAT),                   // FlatParamHandle
         SET(recompute_flavour, RECOMPUTE_BLOCK),           // gradient_checkpointing: a layer's input is all that stays
+        SET(runtime.casts_loss_sums, false),               // Liger 0.5
         SET(unsharded_optimizers, 0),                      // flat parameters are plain tensors
         SET(runtime.indexes_experts, false),               // a loop over experts, which is not modelled
         SET(frozen_held, true), SET(upcasts_norms, true),  // TRL before 0.25 (sim/step/lower_upcast.c)

@@ -201,6 +201,14 @@ Test(run_labels, what_ran_before_transformers_4_48_repeats_mistrals_keys_and_wha
     }
 }
 
+Test(run_labels, liger_0_6_2_to_0_8_2_cast_the_sums_of_their_fused_loss) {
+    cr_expect(row_runs_casting_liger(&(RunRow){.software = "trl, transformers v5, Liger 0.8.0"}));
+    cr_expect(row_runs_casting_liger(&(RunRow){.software = "Liger 0.6.2"}));
+    cr_expect_not(row_runs_casting_liger(&(RunRow){.software = "Liger 0.8.3"}));
+    cr_expect_not(row_runs_casting_liger(&(RunRow){.software = "Liger 0.5.10"}));
+    cr_expect_not(row_runs_casting_liger(&(RunRow){.software = "PyTorch 2.11"}));
+}
+
 Test(run_labels, states_in_bf16_are_cast_for_an_update_before_transformer_engine_2_14) {
     cr_expect(row_casts_states(&(RunRow){.software = "Megatron-LM core_v0.16.1, NGC PyTorch 26.01, TE 2.11"}));
     cr_expect_not(row_casts_states(&(RunRow){.software = "TE 2.14"}));

@@ -273,9 +273,9 @@ Test(expert_launches, a_bias_gradient_by_index_takes_rows_of_an_expert_one_after
     const StepProgram program = lowered(&arena, request);
     Task task = {.kind = TASK_COLUMN_SUM, .rows = 64 * 4, .groups = 32};
     Accelerator chip = machine_h100().accelerator;
-    cr_expect_float_eq(cost_repeated_s(&chip, &program, &task), 8 * 1.37 * 4.1e-3 / 7000, 1e-9);
+    cr_expect_float_eq(cost_repeated_s(&chip, &program, &task), 8 * 1.37 * 0.98e-6, 1e-7);
     chip.clock_hz = 1.83e9 / 2;  // as many clocks
-    cr_expect_float_eq(cost_repeated_s(&chip, &program, &task), 2 * 8 * 1.37 * 4.1e-3 / 7000, 1e-9);
+    cr_expect_float_eq(cost_repeated_s(&chip, &program, &task), 2 * 8 * 1.37 * 0.98e-6, 1e-7);
     task.groups = 0;
     cr_expect_eq(cost_repeated_s(&chip, &program, &task), 0);
 }

@@ -318,6 +318,20 @@ Test(model, a_router_that_learns_overloads_the_busiest_of_many_small_parts_most)
     cr_expect_lt(experts_learned_imbalance(&coarse, 2), experts_learned_imbalance(&coarse, 8));
 }
 
+// One expert a token: both kinds the same one half of the time. Of all experts every rank has as many. Two a token, of
+// four on two ranks: a kind is on one rank with both of its experts in 2 of 6 choices, and the ranks of both meet.
+Test(model, tokens_of_two_kinds_crowd_those_experts_that_both_choose) {
+    const Experts one = {.count = 2, .active = 1}, all = {.count = 8, .active = 8}, two = {.count = 4, .active = 2};
+    cr_expect_eq(experts_alike_imbalance(&one, 2), 50);
+    cr_expect_eq(experts_alike_imbalance(&all, 4), 0);
+    // of 36 pairs 2 have all four on one rank, 16 three and 18 two
+    cr_expect_eq(experts_alike_imbalance(&two, 2), 28);
+    const ModelSpec oss = find("gpt-oss-20b");
+    cr_expect_eq(experts_alike_imbalance(&oss.experts, 1), 0);
+    cr_expect_eq(experts_alike_imbalance(&oss.experts, 8), 148);
+    cr_expect_eq(experts_alike_imbalance(&oss.experts, 32), 472);
+}
+
 static int starting(const char *name, int ranks) {
     const ModelSpec model = find(name);
     return experts_starting_imbalance(&model, ranks);

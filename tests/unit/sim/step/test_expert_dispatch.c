@@ -278,11 +278,13 @@ Test(expert_dispatch, transformers_puts_gradients_of_experts_back_in_sorted_orde
                                         .fused = cases[i].fused};
         const StepProgram program = lowered(&arena, request);
         const Experts *experts = &program.model.experts;
-        const bool indexed = cases[i].indexed;
+        const bool indexed = cases[i].indexed, each = program.target->biases_by_expert;
         const int64_t sorted = indexed ? (int64_t)64 * experts->active * program.model.hidden : 0;
         cr_expect_eq(of_phase(&program, "tokens to experts backward", PHASE_BACKWARD)->sorted_elements, sorted);
         cr_expect_eq(of_phase(&program, "sum of experts backward", PHASE_BACKWARD)->sorted_elements, sorted);
         cr_expect_eq(of_phase(&program, "experts swiglu", PHASE_FORWARD)->apart_elements > 0, indexed && experts->bias);
+        const int64_t picked = experts->bias ? (int64_t)8 * 64 * experts->active * program.model.hidden : 0;
+        cr_expect_eq(of_phase(&program, "experts down", PHASE_FORWARD)->cast_bytes, each ? picked / 8 * 28 : picked);
         if (experts->bias) {
             cr_expect_eq(of_phase(&program, "bias gradient", PHASE_BACKWARD)->groups, indexed ? experts->count : 0);
         }

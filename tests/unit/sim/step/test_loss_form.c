@@ -131,3 +131,27 @@ Test(loss_form, axolotl_splits_the_head_and_the_embedding_only_where_it_is_the_h
         cr_expect_eq(sums > 0, cases[i].tied, "case %zu", i);
     }
 }
+
+// Of 32 parts, of which the product itself adds in releases before and since.
+Test(loss_form, a_fused_loss_that_casts_its_sums_takes_elements_of_the_head_one_by_one) {
+    static const struct {
+        const char *target;
+        bool casts;
+    } cases[] = {{"accelerate@1.14", true}, {"accelerate@1.15", false}, {"accelerate@1.0", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const StepProgram program = program_of(cases[i].target, LOSS_FUSED);
+        int parts = 0;
+        for (int32_t k = 0; k < program.task_count; k++) {
+            const Task *task = &program.tasks[k];
+            if (strcmp(task->name, "head wgrad") == 0) {
+                cr_expect_eq(task->apart_elements, cases[i].casts ? (int64_t)2 * 128256 * 4096 : 0);
+                parts++;
+            }
+        }
+        cr_expect_eq(parts, 32);
+    }
+    const StepProgram whole = program_of("accelerate@1.14", LOSS_WHOLE);
+    for (int32_t k = 0; k < whole.task_count; k++) {
+        cr_expect_eq(whole.tasks[k].apart_elements, 0);
+    }
+}
