@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/base/text.h"
+
 enum { COPIES_MOST = 1 << 18, DIGITS_MOST = 6 };
 
 char *python_copied(const PythonReader *python, const char *from, size_t length) {
@@ -136,18 +138,23 @@ static const char *joined_strings(const PythonReader *python, const char *from, 
     return from < end ? NULL : text;
 }
 
-static const char *plain_text(PythonReader *python, const char *from, const char *end) {
+// A number, True, False, None and r"...".
+static bool is_constant(const char *text) {
+    static const char *const words[] = {"True", "False", "None", "", "..."};
+    const char *digits = text + strspn(text, "+-.");
+    return text_index(words, sizeof words / sizeof words[0], text) >= 0 ||
+           (isdigit((unsigned char)*digits) && text[strspn(text, "+-._0123456789eE")] == '\0') ||
+           (strchr("rRuU", *text) && (text[1] == '"' || text[1] == '\''));
+}
+
+static void take_text(PythonReader *python, const char *from, const char *end, ConfigNode *value) {
     while (end > from && isspace((unsigned char)end[-1])) {
         end--;
     }
-    if (*from == '"' || *from == '\'') {
-        const char *joined = joined_strings(python, from, end);
-        if (joined) {
-            return joined;
-        }
-    }
-    const char *text = python_copied(python, from, (size_t)(end - from));
-    return strcmp(text, "None") == 0 ? "" : text;
+    const char *joined = *from == '"' || *from == '\'' ? joined_strings(python, from, end) : NULL;
+    const char *text = joined ? joined : python_copied(python, from, (size_t)(end - from));
+    value->of_run = !joined && !is_constant(text);
+    value->text = !joined && strcmp(text, "None") == 0 ? "" : text;
 }
 
 static size_t node_count(const ConfigNode *node) {
@@ -296,6 +303,19 @@ static Status read_sum(PythonReader *python, int depth, ConfigNode *sum, bool *p
     return STATUS_OK;
 }
 
+// (a, b) is a list, (a) is a; not `plain` where the brackets are of a longer expression.
+static Status read_tuple(PythonReader *python, int depth, ConfigNode **value, bool *plain) {
+    ConfigNode *list = *value;
+    TRY(read_items(python, depth + 1, list));
+    const char *last = python->at - 1;
+    while (isspace((unsigned char)last[-1])) {
+        last--;
+    }
+    *plain = ends_value(python, depth);
+    *value = list->first && !list->first->next && last[-1] != ',' ? list->first : list;
+    return STATUS_OK;
+}
+
 Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
     const PythonReader before = *python;
     const char *from = python->at, *end = behind_expression(python, depth);
@@ -304,22 +324,25 @@ Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
     const bool branches =
         strchr("([{", from[name]) && from[name] && goes_on(python, depth, behind_brackets(from + name));
     const bool is_call = name > 0 && from[name] == '(' && !branches, is_dict = *from == '{' && !branches,
-               is_list = *from == '[' && !branches;
+               is_list = *from == '[' && !branches, is_tuple = *from == '(' && !branches;
     *value = config_node(python->source->arena,
-                         is_call || is_dict ? NODE_MAP
-                         : is_list          ? NODE_LIST
-                                            : NODE_SCALAR,
+                         is_call || is_dict    ? NODE_MAP
+                         : is_list || is_tuple ? NODE_LIST
+                                               : NODE_SCALAR,
                          python->line);
     const bool joins = is_dict || (is_call && name == strlen("dict") && strncmp(from, "dict", name) == 0);
+    (*value)->of_run = is_call;
     if (is_call) {
         config_append(
             python->source->arena, *value,
             config_scalar(python->source->arena, "_target_", python_copied(python, from, name), python->line));
         python->at += name;
     }
-    if (is_call || is_dict || is_list) {
+    if (is_call || is_dict || is_list || is_tuple) {
         bool plain = true;
-        TRY(is_list ? read_sum(python, depth, *value, &plain) : read_items(python, depth + 1, *value));
+        TRY(is_list    ? read_sum(python, depth, *value, &plain)
+            : is_tuple ? read_tuple(python, depth, value, &plain)
+                       : read_items(python, depth + 1, *value));
         if (plain && (!joins || ends_value(python, depth))) {  // {...} | others is known when the script runs
             return STATUS_OK;
         }
@@ -327,7 +350,7 @@ Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
         python->line = before.line;
         *value = config_node(python->source->arena, NODE_SCALAR, python->line);
     }
-    (*value)->text = plain_text(python, from, end);
+    take_text(python, from, end, *value);
     python_go_to(python, end);
     return name == strlen((*value)->text) ? replace_name(python, from, value) : STATUS_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/base/escape.h"
+#include "sim/frameworks/import_python.h"
 
 enum { MOST_OF_A_BATCH = 1 << 20, LONGEST_SEQUENCE = 1 << 24, LARGEST_BATCH = 1000000000 };
 
@@ -17,9 +18,23 @@ static Status read_switch(Import *import, const ConfigKey *key, Error *error) {
     return STATUS_OK;
 }
 
+// The option that says what the row does; NULL.
+static const char *option_of(const ConfigKey *key) {
+    static const char *const of_batch[] = {[KEY_SEQ] = "seq",
+                                           [KEY_MICRO_BATCH] = "micro-batch",
+                                           [KEY_ACCUMULATION] = "grad-accum",
+                                           [KEY_BATCH] = "global-batch"};
+    const bool of_plan = key->means == KEY_CHOICE || key->means == KEY_NUMBER || key->means == KEY_SWITCH;
+    return of_plan ? plan_fields[key->id].option.name : key->means <= KEY_BATCH ? of_batch[key->means] : NULL;
+}
+
 static Status read_key(Import *import, const ConfigKey *key, Error *error) {
     ImportChoices *said = &import->said;
     const int least = key->least ? key->least : 1;
+    const char *option = option_of(key);
+    if (option) {
+        python_leave_to(import, key->path, option);
+    }
     switch (key->means) {
     case KEY_WRITTEN:
         if (!key->when) {

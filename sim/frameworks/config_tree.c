@@ -25,6 +25,7 @@ ConfigNode *config_copy(const ConfigNode *node, Arena *arena) {
     ConfigNode *made = config_node(arena, node->kind, node->line);
     made->key = node->key;
     made->text = node->text;
+    made->of_run = node->of_run;
     for (const ConfigNode *child = node->first; child; child = child->next) {
         config_append(arena, made, config_copy(child, arena));
     }

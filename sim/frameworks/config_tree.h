@@ -18,6 +18,7 @@ struct ConfigNode {
     int line;          // from 1; of the key where there is one
     bool used;
     bool alone;                       // an option of a command line without a value, whose text is "true"
+    bool of_run;                      // what only a running script knows: text is how it is written, or it is a call
     ConfigNode *first, *last, *next;  // children in the order of the file
     ConfigNode **of_key;              // of a map: the last child of each name, where its hash says
     size_t child_count, slot_count;   // slots: a power of two, at most half of them full

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "sim/frameworks/import_python.h"
+
 // trainer_optimizer.py of 5.23; the ao_ names are those of one that adds to it (utils/schemas/enums.py of its 0.19).
 static const struct {
     const char *name;
@@ -36,6 +38,7 @@ enum { NAMES = sizeof names / sizeof names[0] };
 
 Status hf_optimizer_read(Import *import, const char *path, Error *error) {
     const char *name = NULL;
+    python_leave_to(import, path, plan_fields[PLAN_OPTIMIZER].option.name);
     TRY(import_word(import, path, &name, error));
     for (int i = 0; name && i < NAMES; i++) {
         if (strcmp(name, names[i].name) != 0) {

@@ -9,6 +9,7 @@
 
 #include "sim/base/escape.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/import_python.h"
 #include "sim/model/model.h"
 
 ImportChoices import_nothing_said(void) {
@@ -87,7 +88,10 @@ static bool says_nothing(const ConfigNode *node) {
     return !node || (node->kind == NODE_SCALAR && (node->text[0] == '\0' || strcmp(node->text, "auto") == 0));
 }
 
-Status import_wrong(const Import *import, const ConfigNode *node, const char *path, const char *what, Error *error) {
+Status import_wrong(Import *import, const ConfigNode *node, const char *path, const char *what, Error *error) {
+    if (python_leave(import, path, "read as if nothing was said")) {
+        return STATUS_OK;
+    }
     FAIL_IF(node->alone, error, STATUS_USAGE, "%s:%d: %s stands without a value: it takes %s", import->path, node->line,
             path, what);
     return error_set(error, STATUS_USAGE, "%s:%d: %s takes %s, not %s%s%s", import->path, node->line, path, what,
@@ -214,7 +218,10 @@ bool import_is_on(Import *import, const char *path) {
 
 void import_leave_out(Import *import, const ImportLeftOut *rows) {
     for (; rows->path; rows++) {
-        const ConfigNode *node = find(import, rows->path, false);
+        ConfigNode *node = find(import, rows->path, false);
+        if (node && node->of_run) {
+            python_leave(import, rows->path, arena_format(import->arena, "where that is on, %s", rows->sentence));
+        }
         const char *text = node && node->kind == NODE_SCALAR ? node->text : NULL;
         const bool quiet = text && (import_same_word(text, "none") || import_same_word(text, "auto") ||
                                     (rows->quiet && import_same_word(text, rows->quiet)));

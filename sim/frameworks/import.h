@@ -105,8 +105,9 @@ typedef struct ImportWord {
     int value;
 } ImportWord;
 Status import_choice(Import *import, const char *path, const ImportWord *words, int *value, Error *error);
-// The error of a value that is not what its key takes: "a whole number from 1 to 8".
-Status import_wrong(const Import *import, const ConfigNode *node, const char *path, const char *what, Error *error);
+// The error of a value that is not what its key takes: "a whole number from 1 to 8". What only the running script knows
+// is none, but said, and the key as if it was absent.
+Status import_wrong(Import *import, const ConfigNode *node, const char *path, const char *what, Error *error);
 bool import_same_word(const char *a, const char *b);  // but for case
 bool import_has(Import *import, const char *path);    // and it is not null; marks nothing
 bool import_is_on(Import *import, const char *path);  // as Python's bool(): not null, false, 0, empty; marks nothing

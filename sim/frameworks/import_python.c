@@ -25,16 +25,20 @@ const char *python_written(const Import *import, const ConfigNode *node) {
 void python_forget(ConfigNode *node) {
     node->kind = NODE_SCALAR;
     node->text = "";
+    node->of_run = false;
 }
 
-bool python_leave_expression(Import *import, const char *path, const char *option) {
+bool python_leave(Import *import, const char *path, const char *words) {
     ConfigNode *node = import_at(import, path);
-    const bool is_scalar = node && node->kind == NODE_SCALAR;
-    if (!node || (is_scalar ? node->text[strspn(node->text, "+-_0123456789")] == '\0' : !python_class(node))) {
+    if (!node || !node->of_run) {
         return false;
     }
-    import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: say it with %s",
-                python_written(import, node), option);
+    import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: %s", python_written(import, node),
+                words);
     python_forget(node);
     return true;
+}
+
+bool python_leave_to(Import *import, const char *path, const char *option) {
+    return python_leave(import, path, arena_format(import->arena, "say it with --%s", option));
 }

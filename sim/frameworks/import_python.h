@@ -14,6 +14,7 @@ const char *python_written(const Import *import, const ConfigNode *node);  // na
 
 void python_forget(ConfigNode *node);  // as if it were not said
 
-// A number that is known when the script runs, as args.steps and int(args.steps) are, comes from the command line: true
-// where it is one, which is said and forgotten.
-bool python_leave_expression(Import *import, const char *path, const char *option);
+// What is known when the script runs, as args.steps and int(args.steps) are, is said, with `words` for what to do, and
+// forgotten: true where it is such a value. The other names the option that says it instead.
+bool python_leave(Import *import, const char *path, const char *words);
+bool python_leave_to(Import *import, const char *path, const char *option);

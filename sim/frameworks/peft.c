@@ -2,6 +2,7 @@
 
 #include "sim/frameworks/peft.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/import_python.h"
 
 // Query and value first, then the rest of attention: a set of layers is a prefix of these.
 static const char *const modules[] = {"q_proj", "v_proj", "k_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
@@ -57,10 +58,12 @@ static void take_modules(Import *import, const char *path, const ConfigNode *lis
 Status peft_read(Import *import, const PeftKeys *keys, Finetune finetune, Error *error) {
     static const char *const other_parts[] = {"lora_modules_to_save", "lora_target_parameters"};
     int rank = keys->rank_unsaid, all = 0;
+    python_leave_to(import, keys->rank, "lora-rank");
     TRY(import_int(import, keys->rank, 1, plan_fields[PLAN_LORA_RANK].high, &rank, error));
     if (keys->all) {
         TRY(import_bool(import, keys->all, &all, error));
     }
+    python_leave_to(import, keys->modules, "lora-targets");
     const ConfigNode *list = import_has(import, keys->modules) ? import_at(import, keys->modules) : NULL;
     import_known(import, (const char *const[]){keys->modules, NULL});
     import->said.choice[PLAN_FINETUNE] = (int)finetune;
@@ -91,6 +94,8 @@ Status peft_read_script(Import *import, bool *adapters, Error *error) {
         {NULL, NULL, NULL}};
     int in_4bit = 0, in_8bit = 0;
     for (int i = 0; i < 2; i++) {
+        python_leave_to(import, four[i], "finetune qlora where that is on");
+        python_leave_to(import, eight[i], "finetune lora-int8 where that is on");
         TRY(import_bool(import, four[i], &in_4bit, error));
         TRY(import_bool(import, eight[i], &in_8bit, error));
     }
@@ -105,8 +110,9 @@ Status peft_read_script(Import *import, bool *adapters, Error *error) {
         return STATUS_OK;
     }
     const ConfigNode *bits = import_at(import, config);
-    FIND_IF(bits && bits->kind == NODE_SCALAR && import_has(import, config), import, FINDING_ASSUMED, config,
-            "%s is known when the script runs: --finetune qlora where it loads 4 bits", bits->text);
+    if (bits && !python_is_made_by(bits, "BitsAndBytesConfig")) {
+        python_leave_to(import, config, "finetune qlora where it loads 4 bits");
+    }
     import_leave_out(import, left_out);
     TRY(peft_read(import, &lora, peft_finetune(in_4bit, in_8bit), error));
     import_known(import, (const char *const[]){"peft_config", NULL});

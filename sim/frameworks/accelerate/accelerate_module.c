@@ -61,6 +61,7 @@ Status attention_read(Import *import, const char *path, Error *error) {
                                          {"eager", ATTENTION_EAGER},
                                          {NULL, 0}};
     const char *kernel = NULL;
+    python_leave_to(import, path, plan_fields[PLAN_ATTENTION].option.name);
     TRY(import_word(import, path, &kernel, error));
     for (int i = 0; kernel && kernels[i].word; i++) {
         if (strcmp(kernel, kernels[i].word) == 0) {
@@ -129,6 +130,7 @@ static void take_last_word(Import *import, const char *path) {
     const char *dot = node && node->kind == NODE_SCALAR ? strrchr(node->text, '.') : NULL;
     if (dot) {
         node->text = dot + 1;
+        node->of_run = false;
     }
 }
 
@@ -173,9 +175,9 @@ static void refuse_unread_objects(Import *import) {
 static Status read_batch(Import *import, Error *error) {
     static const char *const places[] = {OF "gradient_accumulation_steps", STEPS "num_steps"};
     int each = 0;
-    python_leave_expression(import, "MICRO_BATCH", "--micro-batch");
+    python_leave_to(import, "MICRO_BATCH", "micro-batch");
     TRY(import_int(import, "MICRO_BATCH", 1, 1 << 20, &import->said.micro_batch, error));
-    python_leave_expression(import, "SEQUENCE_LENGTH", "--seq");
+    python_leave_to(import, "SEQUENCE_LENGTH", "seq");
     TRY(import_int(import, "SEQUENCE_LENGTH", 1, 1 << 30, &import->said.seq, error));
     const bool steps = import_has(import, places[0]), plugin = import_is_on(import, OF "gradient_accumulation_plugin");
     FIND_IF(steps && plugin, import, FINDING_REFUSED, places[0],
@@ -186,7 +188,7 @@ static Status read_batch(Import *import, Error *error) {
                     "gradient_accumulation_steps is 1, its default, unless the launcher says another");
     }
     for (int i = 0; i < 2; i++) {
-        python_leave_expression(import, places[i], "--grad-accum");
+        python_leave_to(import, places[i], "grad-accum");
         TRY(import_int(import, places[i], 1, 1 << 20, &import->said.grad_accum, error));
     }
     TRY(import_bool(import, STEPS "sync_each_batch", &each, error));
@@ -200,11 +202,7 @@ static Status read_numbers(Import *import, Error *error) {
     static const char path[] = OF "mixed_precision";
     int *said = &import->said.choice[PLAN_PRECISION];
     const char *word = NULL;
-    ConfigNode *node = import_at(import, path);
-    if (node && (python_class(node) || (node->kind == NODE_SCALAR && strpbrk(node->text, ".[( ")))) {
-        import_find(import, FINDING_ASSUMED, path, "%s is known when the script runs: bf16, unless --precision says it",
-                    python_written(import, node));
-        python_forget(node);
+    if (python_leave(import, path, "bf16, unless --precision says it")) {
         *said = DTYPE_BF16;
         return STATUS_OK;
     }

@@ -135,7 +135,7 @@ Status trainer_read_module(Import *import, Error *error) {
         TRY(import_word(import, "MODEL", &import->model, error));
     }
     int seq = 0;
-    python_leave_expression(import, "SEQUENCE_LENGTH", "--seq");
+    python_leave_to(import, "SEQUENCE_LENGTH", "seq");
     TRY(import_int(import, "SEQUENCE_LENGTH", 1, 1 << 30, &seq, error));
     import->said.seq = import->said.seq ? import->said.seq : seq;
     if (import_has(import, "parallelism_config")) {

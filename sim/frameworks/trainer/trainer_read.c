@@ -7,6 +7,7 @@
 
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/hf_optimizers.h"
+#include "sim/frameworks/import_python.h"
 #include "sim/frameworks/peft.h"
 #include "sim/frameworks/trainer/trainer_files.h"
 
@@ -61,7 +62,8 @@ static const char *const of_no_matter[] = {
 // ---- precision, kernels
 
 static Status read_precision(Import *import, const TrainerDefaults *defaults, Error *error) {
-    int bf16 = -1, fp16 = 0;
+    int bf16 = python_leave(import, "bf16", "on, unless --precision says another") ? 1 : -1, fp16 = 0;
+    python_leave(import, "fp16", "off, unless --precision says it");
     TRY(import_bool(import, "fp16", &fp16, error));
     TRY(import_bool(import, "bf16", &bf16, error));
     FIND_IF(bf16 == 1 && fp16, import, FINDING_REFUSED, "fp16",
@@ -76,6 +78,7 @@ static Status read_precision(Import *import, const TrainerDefaults *defaults, Er
 static Status read_kernels(Import *import, Error *error) {
     const char *backend = NULL;
     int compiles = 0;
+    python_leave_to(import, "torch_compile", plan_fields[PLAN_FUSED].option.name);
     TRY(import_bool(import, "torch_compile", &compiles, error));
     TRY(import_word(import, "torch_compile_backend", &backend, error));
     compiles |= backend != NULL || import_is_on(import, "torch_compile_mode");  // either switches it on
@@ -120,6 +123,7 @@ static Status read_recompute(Import *import, const TrainerDefaults *defaults, Er
     int of_model = defaults->recomputes, of_units = 0, every = 0, offload = 0;
     const char *offload_path = NULL;
     for (int i = 0; i < 2; i++) {
+        python_leave_to(import, names[i], plan_fields[PLAN_RECOMPUTE].option.name);
         TRY(import_bool(import, names[i], &of_model, error));
         TRY(import_int(import, arena_format(import->arena, "%s_kwargs.every_n_layers", names[i]), 1, 1 << 16, &every,
                        error));
@@ -271,16 +275,19 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
     import->flavour = defaults->flavour;
     config_rename_keys(import->arena, import_at(import, "fsdp_config"), without_prefix);
     const bool by_environment = trainer_takes_environment(import);
+    const bool known_later[] = {python_leave_to(import, keys[0].path, "micro-batch"),
+                                python_leave_to(import, keys[1].path, "grad-accum")};
     TRY(config_read(import, keys, error));
     import->model_key = "model_name_or_path";
     TRY(import_word(import, import->model_key, &import->model, error));
-    if (!import->said.micro_batch) {
+    if (!import->said.micro_batch && !known_later[0]) {
         enum { DEFAULT_BATCH = 8 };
         import->said.micro_batch = DEFAULT_BATCH;
         import_find(import, FINDING_ASSUMED, NULL, "per_device_train_batch_size is %d, its default", DEFAULT_BATCH);
     }
-    import->said.grad_accum = import->said.grad_accum ? import->said.grad_accum : 1;
+    import->said.grad_accum = import->said.grad_accum || known_later[1] ? import->said.grad_accum : 1;
     for (int i = 0; defaults->sequence[i]; i++) {
+        python_leave_to(import, defaults->sequence[i], "seq");
         TRY(import_int(import, defaults->sequence[i], 1, 1 << 30, &import->said.seq, error));
     }
     TRY(read_precision(import, defaults, error));

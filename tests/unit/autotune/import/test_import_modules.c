@@ -7,18 +7,6 @@
 #include "autotune/import/import.h"
 #include "tests/unit/autotune/import/finds.h"
 
-static Import read_in(const char *text, ConfigSyntax syntax, int world, Arena *arena) {
-    Import import;
-    Error error = {0};
-    ConfigNode *root = NULL;
-    ImportChoices given = import_nothing_said();
-    given.world = world;
-    cr_assert_eq(config_parse(text, "file", syntax, arena, &root, &error), STATUS_OK, "%s\n%s", error.message, text);
-    cr_assert_eq(import_tree(root, "file", "auto", arena, &import, &error), STATUS_OK, "%s\n%s", error.message, text);
-    import_settle(&import, &given);
-    return import;
-}
-
 // models/llama3/config_registry.py of the wheel of 0.3.0, in part.
 static const char registry[] = "def llama3_8b() -> Trainer.Config:\n"
                                "    model_spec = model_registry(\"8B\")\n"
@@ -48,7 +36,7 @@ static const char registry[] = "def llama3_8b() -> Trainer.Config:\n"
 
 Test(import_modules, a_recipe_of_torchtitan_is_of_0_3_and_its_configuration_is_made_whole) {
     Arena arena = {0};
-    const Import import = read_in(registry, SYNTAX_PYTHON, 8, &arena);
+    const Import import = read_file(registry, SYNTAX_PYTHON, 8, &arena);
     cr_expect_null(import.refusal, "%s", import.refusal);
     cr_expect_str_eq(import.format->name, "torchtitan");
     cr_expect_str_eq(import.target, "torchtitan@0.3");
@@ -84,7 +72,7 @@ Test(import_modules, versions_of_torchtitan_are_told_by_what_their_files_have) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};
-        const Import import = read_in(cases[i].text, cases[i].syntax, 8, &arena);
+        const Import import = read_file(cases[i].text, cases[i].syntax, 8, &arena);
         cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
         cr_expect_str_eq(import.target, cases[i].target, "case %zu", i);
         cr_expect(import.said.micro_batch == cases[i].micro_batch && import.said.seq == cases[i].seq &&
@@ -114,7 +102,7 @@ Test(import_modules, what_a_recipe_cannot_hold_is_said_in_its_place) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};
-        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        const Import import = read_file(cases[i].text, SYNTAX_PYTHON, 8, &arena);
         cr_expect(finds(&import, cases[i].kind, cases[i].words), "case %zu", i);
         arena_free(&arena);
     }
@@ -138,7 +126,7 @@ Test(import_modules, checkpointing_of_a_recipe_is_of_its_class_and_what_is_not_u
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};
-        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        const Import import = read_file(cases[i].text, SYNTAX_PYTHON, 8, &arena);
         cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
         cr_expect_eq(import.said.choice[PLAN_RECOMPUTE], (int)cases[i].recompute, "case %zu", i);
         cr_expect_eq(finds(&import, FINDING_UNMODELLED, "predicted as SelectiveAC"), cases[i].said, "case %zu", i);
@@ -148,10 +136,10 @@ Test(import_modules, checkpointing_of_a_recipe_is_of_its_class_and_what_is_not_u
 
 Test(import_modules, a_text_for_the_list_of_adapters_of_a_recipe_is_said) {
     Arena arena = {0};
-    const Import import = read_in("def train():\n    config = llama3_debugmodel()\n"
-                                  "    config.model_spec = model_registry(\"8B\",\n"
-                                  "        converters=[LoRAConverter.Config(rank=8, target_modules=\"w1\")])\n",
-                                  SYNTAX_PYTHON, 8, &arena);
+    const Import import = read_file("def train():\n    config = llama3_debugmodel()\n"
+                                    "    config.model_spec = model_registry(\"8B\",\n"
+                                    "        converters=[LoRAConverter.Config(rank=8, target_modules=\"w1\")])\n",
+                                    SYNTAX_PYTHON, 8, &arena);
     cr_expect(finds(&import, FINDING_UNMODELLED, "target_modules takes a list of names, not w1"));
     arena_free(&arena);
 }
@@ -176,7 +164,7 @@ Test(import_modules, arguments_in_a_module_are_those_of_their_class) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};
-        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        const Import import = read_file(cases[i].text, SYNTAX_PYTHON, 8, &arena);
         cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
         cr_expect_str_eq(import.format->name, cases[i].format);
         cr_expect(import.said.size[AXIS_DP_SHARD] == cases[i].shard && import.said.size[AXIS_CP] == cases[i].cp &&
@@ -184,133 +172,6 @@ Test(import_modules, arguments_in_a_module_are_those_of_their_class) {
                   "case %zu", i);
         arena_free(&arena);
     }
-}
-
-Test(import_modules, adapters_and_bits_of_a_module_are_those_of_the_plan) {
-    Arena arena = {0};
-    const Import import = read_in("def model_arguments():\n    arguments = {\"attn_implementation\": \"sdpa\"}\n"
-                                  "    arguments[\"quantization_config\"] = BitsAndBytesConfig(load_in_4bit=True)\n"
-                                  "    return arguments\n\n\n"
-                                  "def peft_config():\n    return LoraConfig(r=32, target_modules=\"all-linear\")\n\n\n"
-                                  "def training_arguments(**more):\n"
-                                  "    return SFTConfig(per_device_train_batch_size=1, max_length=512, **more)\n",
-                                  SYNTAX_PYTHON, 8, &arena);
-    const int *choice = import.said.choice;
-    cr_expect_null(import.refusal, "%s", import.refusal);
-    cr_expect(choice[PLAN_FINETUNE] == FINETUNE_QLORA && choice[PLAN_LORA_RANK] == 32 &&
-              choice[PLAN_LORA_TARGETS] == LORA_ALL && choice[PLAN_ATTENTION] == IMPORT_UNSAID);
-    arena_free(&arena);
-}
-
-// Which kernel sdpa is, PyTorch decides on the chip; the others name one.
-Test(import_modules, attention_by_name_is_a_kernel_and_by_sdpa_the_targets_own) {
-    static const struct {
-        const char *word;
-        int kernel;
-    } cases[] = {{"sdpa", IMPORT_UNSAID},
-                 {"flash_attention_2", ATTENTION_FLASH},
-                 {"flash_attention_3", ATTENTION_FLASH3},
-                 {"eager", ATTENTION_EAGER}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Arena arena = {0};
-        const char *text = arena_format(&arena,
-                                        "def model_arguments():\n    arguments = {\"attn_implementation\": \"%s\"}\n"
-                                        "    return arguments\n\n\n"
-                                        "def training_arguments(**more):\n"
-                                        "    return SFTConfig(per_device_train_batch_size=1, max_length=512, **more)\n",
-                                        cases[i].word);
-        const Import import = read_in(text, SYNTAX_PYTHON, 8, &arena);
-        cr_expect_eq(import.said.choice[PLAN_ATTENTION], cases[i].kernel, "%s", cases[i].word);
-        arena_free(&arena);
-    }
-}
-
-#define ARGUMENTS "args = TrainingArguments(\"out\", per_device_train_batch_size=2, bf16=True)\n"
-
-// Wherever a script of one's own has them.
-Test(import_modules, adapters_of_a_script_are_found_where_they_stand) {
-    static const struct {
-        const char *text;
-        int finetune, rank, targets;
-    } cases[] = {
-        {"lora = LoraConfig(r=32, target_modules=\"all-linear\")\nmodel = get_peft_model(model, lora)\n" ARGUMENTS,
-         FINETUNE_LORA, 32, LORA_ALL},
-        {ARGUMENTS "trainer = SFTTrainer(\n    model=model, args=args,\n    peft_config=peft.LoraConfig(\n"
-                   "        r=4, target_modules=[\"q_proj\", \"v_proj\"]))\n",
-         FINETUNE_LORA, 4, LORA_QUERY_VALUE},
-        {"bits = BitsAndBytesConfig(load_in_4bit=True)\n"
-         "model = AutoModelForCausalLM.from_pretrained(\"a/b\", quantization_config=bits)\n" ARGUMENTS
-         "model = get_peft_model(model, LoraConfig(r=RANK))\nRANK = 64\n",
-         FINETUNE_QLORA, 64, LORA_QUERY_VALUE},
-        {"accelerator = Accelerator(mixed_precision=\"bf16\")\nMICRO_BATCH = 1\n"
-         "model = get_peft_model(model, LoraConfig())\n",
-         FINETUNE_LORA, 8, LORA_QUERY_VALUE},
-        {ARGUMENTS "# LoraConfig(r=8)\nnote = \"LoraConfig(r=8)\"\nclass LoraConfig(Base):\n    pass\n", PLAN_ANY,
-         PLAN_ANY, PLAN_ANY},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Arena arena = {0};
-        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
-        const int *choice = import.said.choice;
-        cr_expect(choice[PLAN_FINETUNE] == cases[i].finetune && choice[PLAN_LORA_RANK] == cases[i].rank &&
-                      choice[PLAN_LORA_TARGETS] == cases[i].targets,
-                  "case %zu: %d %d %d", i, choice[PLAN_FINETUNE], choice[PLAN_LORA_RANK], choice[PLAN_LORA_TARGETS]);
-        arena_free(&arena);
-    }
-}
-
-// Its file is another one, and the more usual place.
-Test(import_modules, arguments_without_fsdp_say_that_the_launcher_may_shard) {
-    Arena arena = {0};
-    const Import import = read_in(ARGUMENTS, SYNTAX_PYTHON, 8, &arena);
-    cr_expect(finds(&import, FINDING_ASSUMED, "every rank is a replica, unless the launcher shards"));
-    const Import sharded =
-        read_in("a = TrainingArguments(per_device_train_batch_size=2, fsdp=True)\n", SYNTAX_PYTHON, 8, &arena);
-    cr_expect_not(finds(&sharded, FINDING_ASSUMED, "unless the launcher shards"));
-    arena_free(&arena);
-}
-
-Test(import_modules, one_of_several_adapters_is_known_when_the_script_runs) {
-    Arena arena = {0};
-    const Import import = read_in(ARGUMENTS "if small:\n    c = LoraConfig(r=8)\nelse:\n    c = LoraConfig(r=64)\n",
-                                  SYNTAX_PYTHON, 8, &arena);
-    cr_expect_eq(import.said.choice[PLAN_FINETUNE], PLAN_ANY);
-    cr_expect(finds(&import, FINDING_ASSUMED, "several LoraConfigs"));
-    arena_free(&arena);
-}
-
-Test(import_modules, the_model_is_the_one_that_the_script_loads) {
-    static const struct {
-        const char *text, *model;
-        int attention, bf16_master;
-    } cases[] = {
-        {"name = \"Qwen/Qwen3-8B\"\nmodel = AutoModelForCausalLM.from_pretrained(\n"
-         "    name, torch_dtype=torch.float32, attn_implementation=\"flash_attention_3\")\n" ARGUMENTS,
-         "Qwen/Qwen3-8B", ATTENTION_FLASH3, false},
-        {"model = LlamaForCausalLM.from_pretrained(args.model, dtype=torch.bfloat16)\n" ARGUMENTS, NULL, PLAN_ANY,
-         true},
-        {ARGUMENTS "trainer = SFTTrainer(\"Qwen/Qwen3-8B\", args=args)\n", "Qwen/Qwen3-8B", PLAN_ANY, PLAN_ANY},
-        {ARGUMENTS "trainer = SFTTrainer(model=model, args=args)\n", NULL, PLAN_ANY, PLAN_ANY},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Arena arena = {0};
-        const Import import = read_in(cases[i].text, SYNTAX_PYTHON, 8, &arena);
-        const int *choice = import.said.choice;
-        cr_expect(cases[i].model ? import.model && strcmp(import.model, cases[i].model) == 0 : !import.model,
-                  "case %zu: %s", i, import.model ? import.model : "none");
-        cr_expect(choice[PLAN_ATTENTION] == cases[i].attention && choice[PLAN_MASTER_WEIGHTS] == cases[i].bf16_master,
-                  "case %zu: %d %d", i, choice[PLAN_ATTENTION], choice[PLAN_MASTER_WEIGHTS]);
-        arena_free(&arena);
-    }
-}
-
-Test(import_modules, a_sequence_length_that_the_script_works_out_is_asked_for_by_its_option) {
-    Arena arena = {0};
-    const Import import = read_in("SEQUENCE_LENGTH = args.seq\n"
-                                  "a = TrainingArguments(\"out\", per_device_train_batch_size=2)\n",
-                                  SYNTAX_PYTHON, 8, &arena);
-    cr_expect(finds(&import, FINDING_ASSUMED, "args.seq is known when the script runs: say it with --seq"));
-    arena_free(&arena);
 }
 
 // Each would be a copy of what it stands for.
@@ -377,32 +238,6 @@ Test(import_modules, a_parameter_hides_the_name_of_the_file) {
     arena_free(&arena);
 }
 
-Test(import_modules, a_batch_that_several_assignments_make_is_no_number) {
-    Arena arena = {0};
-    Error error = {0};
-    ConfigNode *root = NULL;
-    Import import;
-    const char *text = "BS = 8\nBS //= 4\nargs = TrainingArguments(per_device_train_batch_size=BS)\n";
-    cr_assert_eq(config_parse(text, "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_OK, "%s", error.message);
-    cr_expect_eq(import_tree(root, "file", "auto", &arena, &import, &error), STATUS_USAGE);
-    cr_expect(strstr(error.message, "file:3: per_device_train_batch_size takes a whole number") &&
-                  strstr(error.message, "not \"BS\""),
-              "%s", error.message);
-    arena_free(&arena);
-}
-
-static void expect_refused(const char *const (*cases)[2], size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        Arena arena = {0};
-        Error error = {0};
-        ConfigNode *root = NULL;
-        cr_expect_eq(config_parse(cases[i][0], "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_USAGE, "%s",
-                     cases[i][0]);
-        cr_expect(strstr(error.message, cases[i][1]), "case %zu: %s", i, error.message);
-        arena_free(&arena);
-    }
-}
-
 Test(import_modules, two_whole_configurations_are_refused_wherever_they_stand) {
     static const char *const cases[][2] = {
         {"if big:\n    args = TrainingArguments(bf16=True)\nelse:\n    args = TrainingArguments(fp16=True)\n",
@@ -433,155 +268,8 @@ Test(import_modules, arguments_that_are_not_written_there_are_refused) {
     };
     Arena arena = {0};
     const Import import =
-        read_in("args = TrainingArguments(\"out\", per_device_train_batch_size=4)\n", SYNTAX_PYTHON, 8, &arena);
+        read_file("args = TrainingArguments(\"out\", per_device_train_batch_size=4)\n", SYNTAX_PYTHON, 8, &arena);
     cr_expect_eq(import.said.micro_batch, 4);  // "out" is output_dir
     arena_free(&arena);
     expect_refused(cases, sizeof cases / sizeof cases[0]);
-}
-
-// The plugin, the mesh and the constants of a script, through the names that it gives them; what its arguments say when
-// it runs is the command line's to say.
-static const char own_script[] = "MICRO_BATCH = 2\n"
-                                 "mesh = ParallelismConfig(dp_shard_size=4, cp_size=2)\n"
-                                 "plugin = FullyShardedDataParallelPlugin(\n"
-                                 "    fsdp_version=2,\n"
-                                 "    auto_wrap_policy=\"transformer_based_wrap\",\n"
-                                 "    reshard_after_forward=False,\n"
-                                 "    cpu_ofload=True,\n"
-                                 "    mixed_precision_policy=MixedPrecisionPolicy(reduce_dtype=torch.float32),\n"
-                                 ")\n"
-                                 "def main():\n"
-                                 "    accelerator = Accelerator(\n"
-                                 "        gradient_accumulation_steps=args.steps,\n"
-                                 "        mixed_precision=\"bf16\", fsdp_plugin=plugin, parallelism_config=mesh)\n";
-
-Test(import_modules, an_accelerator_of_a_script_is_read_with_its_plugins) {
-    Arena arena = {0};
-    const Import import = read_in(own_script, SYNTAX_PYTHON, 0, &arena);
-    cr_expect_null(import.refusal, "%s", import.refusal);
-    cr_expect_str_eq(import.format->name, "accelerate");
-    cr_expect(import.said.world == 8 && import.said.size[AXIS_DP_SHARD] == 4 && import.said.size[AXIS_CP] == 2);
-    cr_expect(import.said.micro_batch == 2 && import.said.choice[PLAN_RESHARD] == RESHARD_NEVER);
-    cr_expect_eq(import.said.choice[PLAN_REDUCE_DTYPE], REDUCE_DTYPE_FP32);
-    cr_expect(finds(&import, FINDING_ASSUMED, "args.steps is known when the script runs: say it with --grad-accum"));
-    cr_expect(finds(&import, FINDING_REFUSED, "did you mean cpu_offload?"));
-    arena_free(&arena);
-}
-
-Test(import_modules, an_accelerator_without_plugins_trains_replicas_and_says_whose_word_counts) {
-    Arena arena = {0};
-    const Import import = read_in("accelerator = accelerate.Accelerator()\n", SYNTAX_PYTHON, 8, &arena);
-    cr_expect(import.said.size[AXIS_DP_REPLICATE] == 8 && import.said.choice[PLAN_ZERO] == 0);
-    cr_expect(finds(&import, FINDING_ASSUMED, "give the file of accelerate launch to --from"));
-    arena_free(&arena);
-}
-
-Test(import_modules, a_trainer_s_script_may_make_an_accelerator_too) {
-    Arena arena = {0};
-    const Import import = read_in("accelerator = Accelerator()\n"
-                                  "arguments = TrainingArguments(output_dir=\"out\", bf16=True)\n",
-                                  SYNTAX_PYTHON, 8, &arena);
-    cr_expect_str_eq(import.format->name, "trainer");
-    cr_expect(!finds(&import, FINDING_UNKNOWN, ""));
-    arena_free(&arena);
-}
-
-Test(import_modules, accelerators_beside_a_whole_configuration_do_not_hide_it) {
-    static const char *const cases[] = {
-        "device = Accelerator().local_process_index\nargs = SFTConfig(output_dir=\"out\", bf16=True)\n",
-        "device = Accelerator().local_process_index\nacc = Accelerator(**more)\nother = Accelerator()\n"
-        "args = SFTConfig(output_dir=\"out\", bf16=True)\n",
-        "acc = Accelerator()\nconfig = SFTConfig(fsdp=\"full_shard\", per_device_train_batch_size=2)\n",
-        "args: SFTConfig = SFTConfig(\n    output_dir=\"out\", per_device_train_batch_size=2)\n",
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Arena arena = {0};
-        const Import import = read_in(cases[i], SYNTAX_PYTHON, 8, &arena);
-        cr_expect_str_eq(import.format->name, "trl", "case %zu", i);
-        cr_expect(!finds(&import, FINDING_UNKNOWN, ""), "case %zu", i);
-        arena_free(&arena);
-    }
-}
-
-Test(import_modules, an_accelerator_is_read_whatever_holds_it) {
-    static const char *const cases[] = {
-        "class Trainer:\n    def __init__(self):\n        self.accelerator = Accelerator(mixed_precision=\"fp16\")\n",
-        "accelerator: Accelerator = Accelerator(mixed_precision=\"fp16\")\n",
-        "a = accelerator = Accelerator(mixed_precision=\"fp16\")\n",
-        "rank = Accelerator().process_index\naccelerator = Accelerator(mixed_precision=\"fp16\")  # one\n",
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Arena arena = {0};
-        const Import import = read_in(cases[i], SYNTAX_PYTHON, 8, &arena);
-        cr_expect_eq(import.said.choice[PLAN_PRECISION], DTYPE_FP16, "case %zu", i);
-        arena_free(&arena);
-    }
-}
-
-Test(import_modules, an_object_that_is_one_of_several_is_refused) {
-    static const char *const cases[][2] = {
-        {"a = Accelerator(mixed_precision=\"bf16\") if b else Accelerator()\n",
-         "file:1: Accelerator() is one of several, which is known when the script runs"},
-        {"args = TrainingArguments(bf16=True) if b else TrainingArguments()\n",
-         "file:1: TrainingArguments() is one of several"},
-        {"a = Accelerator()\nb = Accelerator(mixed_precision=\"bf16\")\n",
-         "file:2: another Accelerator, beside that of line 1"},
-    };
-    expect_refused(cases, sizeof cases / sizeof cases[0]);
-}
-
-#define PLUGIN_CALL "FullyShardedDataParallelPlugin(fsdp_version=2)"
-
-// Nothing else is said of a plugin that is not known.
-Test(import_modules, objects_of_an_accelerator_that_are_not_written_there_are_refused) {
-    static const char *const cases[][2] = {
-        {"a = Accelerator(fsdp_plugin=make_plugin(args))\n", "make_plugin(...) is not read: put the "
-                                                             "call of FullyShardedDataParallelPlugin, with its"},
-        {"p = None\nif shards:\n    p = " PLUGIN_CALL "\na = Accelerator(fsdp_plugin=p)\n", "p is not read"},
-        {"p = " PLUGIN_CALL "\np.reshard_after_forward = False\na = Accelerator(fsdp_plugin=p)\n", "p is not read"},
-        {"p = " PLUGIN_CALL " if shards else None\na = Accelerator(fsdp_plugin=p)\n",
-         "if shards else None is not read"},
-        {"a = Accelerator(fsdp_plugin=" PLUGIN_CALL "\n    if shards else None)\n", "if shards else None is not read"},
-        {"a = Accelerator(fsdp_plugin={\"fsdp_version\": 2})\n", "a dict is not read"},
-        {"a = Accelerator(parallelism_config=make_mesh())\n", "make_mesh(...) is not read"},
-        {"a = Accelerator(gradient_accumulation_plugin=GradientAccumulationPlugin(4))\n",
-         "4 in GradientAccumulationPlugin(...) has no name: give it that of its argument"},
-        {"a = Accelerator(dynamo_plugin=TorchDynamoPlugin(\"inductor\"))\n", "inductor in TorchDynamoPlugin(...) has"},
-        {"a = Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin(\"FULL_SHARD\"))\n", "FULL_SHARD in Fully"},
-        {"a = Accelerator(parallelism_config=ParallelismConfig(2, 4))\n", "2 in ParallelismConfig(...) has no name"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Arena arena = {0};
-        const Import import = read_in(cases[i][0], SYNTAX_PYTHON, 8, &arena);
-        cr_assert(import.refusal, "case %zu", i);
-        cr_expect(import.refusal_is_ours && strstr(import.refusal, cases[i][1]), "case %zu: %s", i, import.refusal);
-        cr_expect(!finds(&import, FINDING_TRAP, "") && !finds(&import, FINDING_REFUSED, ""), "case %zu", i);
-        arena_free(&arena);
-    }
-}
-
-Test(import_modules, plugins_of_other_backends_are_arguments_of_an_accelerator) {
-    Arena arena = {0};
-    const Import none =
-        read_in("a = Accelerator(deepspeed_plugin=None, megatron_lm_plugin=None)\n", SYNTAX_PYTHON, 8, &arena);
-    const Import deep =
-        read_in("a = Accelerator(deepspeed_plugin=DeepSpeedPlugin(zero_stage=3))\n", SYNTAX_PYTHON, 8, &arena);
-    cr_expect(!none.refusal && !finds(&none, FINDING_REFUSED, ""));
-    cr_expect(deep.refusal_is_ours && !finds(&deep, FINDING_REFUSED, ""));
-    arena_free(&arena);
-}
-
-Test(import_modules, expressions_of_a_script_are_left_to_the_command_line) {
-    Arena arena = {0};
-    const Import import = read_in("SEQUENCE_LENGTH = args.seq\nMICRO_BATCH = 1_6\n"
-                                  "a = Accelerator(gradient_accumulation_steps=int(os.environ[\"STEPS\"]),\n"
-                                  "    mixed_precision=\"bf16\" if cuda else \"no\")\n",
-                                  SYNTAX_PYTHON, 8, &arena);
-    const Import call = read_in("a = Accelerator(mixed_precision=get_precision())\n", SYNTAX_PYTHON, 8, &arena);
-    cr_expect(finds(&import, FINDING_ASSUMED, "args.seq is known when the script runs: say it with --seq"));
-    cr_expect(finds(&import, FINDING_ASSUMED, "int(...) is known when the script runs: say it with --grad-accum"));
-    cr_expect(finds(&import, FINDING_ASSUMED, "\"no\" is known when the script runs: bf16, unless --precision"));
-    cr_expect(finds(&call, FINDING_ASSUMED, "get_precision(...) is known when the script runs: bf16"));
-    cr_expect_eq(import.said.micro_batch, 16);
-    arena_free(&arena);
 }
