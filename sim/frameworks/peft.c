@@ -155,19 +155,34 @@ const char *peft_base_dtype(const ConfigJob *job) {
     return dtype == DTYPE_FP32 ? "float32" : dtype == DTYPE_FP16 ? "float16" : "bfloat16";
 }
 
-// bnb_4bit_quant_storage: FSDP shards tensors of one dtype (peft's guide of FSDP and QLoRA).
-static const char quantises[] = "BitsAndBytesConfig(", nf4[] = "bnb_4bit_quant_type=\"nf4\"";
+// Of 4 bits each argument stands on a line of its own, behind `before`. bnb_4bit_quant_storage: FSDP shards tensors of
+// one dtype (peft's guide of FSDP and QLoRA).
+static void write_bits(const ConfigJob *job, const char *before, const char *after, FILE *out) {
+    static const char *const in_4bit[] = {"load_in_4bit=True", "bnb_4bit_quant_type=\"nf4\"",
+                                          "bnb_4bit_compute_dtype=\"bfloat16\"", "bnb_4bit_quant_storage=\"bfloat16\""};
+    enum { IN_4BIT = sizeof in_4bit / sizeof in_4bit[0] };
+    fputs("BitsAndBytesConfig(", out);
+    PRINT_IF(job->plan->finetune == FINETUNE_LORA_INT8, out, "load_in_8bit=True");
+    for (int i = 0; job->plan->finetune == FINETUNE_QLORA && i < IN_4BIT; i++) {
+        fprintf(out, "%s%s%s", before, in_4bit[i], i + 1 < IN_4BIT ? "," : after);
+    }
+    fputc(')', out);
+}
+
+static bool has_bits(const ConfigJob *job) {
+    return job->plan->finetune == FINETUNE_QLORA || job->plan->finetune == FINETUNE_LORA_INT8;
+}
 
 void peft_write_note(const ConfigJob *job, FILE *out) {
-    const Finetune finetune = (Finetune)job->plan->finetune;
     if (!plan_has_adapters(job->plan)) {
         return;
     }
     const int rank = plan_lora_rank(job->plan);
     fprintf(out, "  Its model: from_pretrained(..., dtype=\"%s\"", peft_base_dtype(job));
-    PRINT_IF(finetune == FINETUNE_QLORA, out,
-             ",\n  quantization_config=%sload_in_4bit=True, %s, bnb_4bit_quant_storage=\"bfloat16\")", quantises, nf4);
-    PRINT_IF(finetune == FINETUNE_LORA_INT8, out, ", quantization_config=%sload_in_8bit=True)", quantises);
+    if (has_bits(job)) {
+        fputs(", quantization_config=", out);
+        write_bits(job, "\n    ", "", out);
+    }
     fprintf(out, "), frozen,\n  in peft's get_peft_model(model, LoraConfig(r=%d, lora_alpha=%d, target_modules=", rank,
             LORA_SCALING * rank);
     write_targets(job, out);
@@ -175,20 +190,12 @@ void peft_write_note(const ConfigJob *job, FILE *out) {
 }
 
 void peft_write_bits(const ConfigJob *job, FILE *out) {
-    if (job->plan->finetune == FINETUNE_QLORA) {
-        fprintf(out,
-                "    from transformers import BitsAndBytesConfig\n\n"
-                "    arguments[\"quantization_config\"] = %s\n"
-                "        load_in_4bit=True,\n"
-                "        %s,\n"
-                "        bnb_4bit_compute_dtype=\"bfloat16\",\n"
-                "        bnb_4bit_quant_storage=\"bfloat16\",\n"
-                "    )\n",
-                quantises, nf4);
-    } else if (job->plan->finetune == FINETUNE_LORA_INT8) {
-        fprintf(out,
-                "    from transformers import BitsAndBytesConfig\n\n"
-                "    arguments[\"quantization_config\"] = %sload_in_8bit=True)\n",
-                quantises);
+    if (!has_bits(job)) {
+        return;
     }
+    fputs("    from transformers import BitsAndBytesConfig\n\n"
+          "    arguments[\"quantization_config\"] = ",
+          out);
+    write_bits(job, "\n        ", ",\n    ", out);
+    fputc('\n', out);
 }
