@@ -81,45 +81,43 @@ static Status put_arguments(PythonReader *python, ConfigNode *root, const Config
                : python_put(python, root, above, config_node(arena, NODE_MAP, call->line), call->line);
 }
 
+// Places of names go forward, so those of each call are asked for anew.
 static Status read_call(PythonReader *python, const char *at, int line, ConfigNode **call) {
     python->line = line;
+    python->names = python_names(python->source->text, python->source->arena);
     return python_read_from(python, at, call);
 }
 
-static Status put_name(PythonReader *python, ConfigNode *root, const char *name, int line) {
+// Of what reads as one: "org/name".
+static Status put_name(PythonReader *python, ConfigNode *root, const ConfigNode *name, int line) {
     static const char key[] = "MODEL";
-    return config_child(root, key)
+    const bool is_name =
+        name && name->kind == NODE_SCALAR && !name->of_run && strchr(name->text, '/') && !strchr(name->text, ' ');
+    return !is_name || config_child(root, key)
                ? STATUS_OK
-               : python_put(python, root, key, config_scalar(python->source->arena, key, name, line), line);
+               : python_put(python, root, key, config_scalar(python->source->arena, key, name->text, line), line);
 }
 
-// Of from_pretrained: the first argument, where it reads as the name of a model: "org/name".
+static const ConfigNode *first_argument(const ConfigNode *call, const char *name) {
+    const ConfigNode *unnamed = config_child(call, "_args_");
+    return unnamed ? unnamed->first : config_child(call, name);
+}
+
 static Status take_load(PythonReader *python, ConfigNode *root, const Calls *calls) {
     ConfigNode *call = NULL;
     TRY(read_call(python, calls->load, calls->load_line, &call));
     if (call->kind != NODE_MAP) {
         return STATUS_OK;
     }
-    const ConfigNode *unnamed = config_child(call, "_args_"),
-                     *name = unnamed ? unnamed->first : config_child(call, "pretrained_model_name_or_path");
-    if (name && name->kind == NODE_SCALAR && strchr(name->text, '/') && !strpbrk(name->text, " ([{+\"'")) {
-        TRY(put_name(python, root, name->text, calls->load_line));
-    }
+    TRY(put_name(python, root, first_argument(call, "pretrained_model_name_or_path"), calls->load_line));
     return config_child(root, "model_arguments") ? STATUS_OK : put_arguments(python, root, call, "model_arguments");
 }
 
-// The word "model" or the first argument of SFTTrainer, where it is a string: it loads that one itself.
+// Of SFTTrainer("model", ...), which loads that one itself.
 static Status take_fed(PythonReader *python, ConfigNode *root, const Calls *calls) {
     ConfigNode *call = NULL;
     TRY(read_call(python, calls->fed, calls->fed_line, &call));
-    const ConfigNode *unnamed = call->kind == NODE_MAP ? config_child(call, "_args_") : NULL,
-                     *name = call->kind != NODE_MAP        ? NULL
-                             : config_child(call, "model") ? config_child(call, "model")
-                             : unnamed                     ? unnamed->first
-                                                           : NULL;
-    const bool is_name =
-        name && name->kind == NODE_SCALAR && strchr(name->text, '/') && !strpbrk(name->text, " ([{+\"'");
-    return is_name ? put_name(python, root, name->text, calls->fed_line) : STATUS_OK;
+    return call->kind == NODE_MAP ? put_name(python, root, first_argument(call, "model"), calls->fed_line) : STATUS_OK;
 }
 
 static Status take_adapter(PythonReader *python, ConfigNode *root, const Calls *calls) {
@@ -140,18 +138,15 @@ Status python_take_model(const PythonReader *python, ConfigNode *root) {
     if (calls.loads > 1 && !config_child(root, "model_arguments")) {
         TRY(put_several(&reader, root, "from_pretrained", calls.load_line));
     } else if (calls.loads == 1) {
-        reader.names = python_names(reader.source->text, reader.source->arena);  // whose places go forward
         TRY(take_load(&reader, root, &calls));
     }
     if (calls.fed) {
-        reader.names = python_names(reader.source->text, reader.source->arena);
         TRY(take_fed(&reader, root, &calls));
     }
     if (calls.adapters > 1 && !config_child(root, "peft_config")) {
         return put_several(&reader, root, "peft_config", calls.adapter_line);
     }
     if (calls.adapters == 1 && !config_child(root, "peft_config")) {
-        reader.names = python_names(reader.source->text, reader.source->arena);
         TRY(take_adapter(&reader, root, &calls));
     }
     return STATUS_OK;
