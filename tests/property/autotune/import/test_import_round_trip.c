@@ -173,7 +173,7 @@ typedef struct Pair {
 } Pair;
 
 // What is in the user's script comes from the command line.
-static ImportChoices of_the_script(const Pair *pair, const TrainPlan *plan) {
+static ImportChoices of_the_script(const Pair *pair, const char *text, const TrainPlan *plan) {
     ImportChoices given = import_nothing_said();
     given.seq = pair->holds_seq ? 0 : plan->seq;
     given.micro_batch = pair->holds_batch ? 0 : plan->micro_batch;
@@ -186,8 +186,7 @@ static ImportChoices of_the_script(const Pair *pair, const TrainPlan *plan) {
         static const PlanFieldId ids[] = {PLAN_FINETUNE, PLAN_LORA_RANK, PLAN_LORA_TARGETS};
         given.choice[ids[i]] = plan_get(plan, ids[i]);
     }
-    if (plan->attention == ATTENTION_CUDNN &&
-        strcmp(pair->importer, "megatron") != 0) {  // of SDPA, by the PyTorch there
+    if (plan->attention == ATTENTION_CUDNN && strstr(text, "\"sdpa\"")) {  // whose kernel the PyTorch there chooses
         given.choice[PLAN_ATTENTION] = ATTENTION_CUDNN;
     }
     const bool alone = pair->syntax != SYNTAX_YAML || strcmp(pair->importer, "accelerate") != 0;
@@ -207,7 +206,7 @@ static void check_plan(const Pair *pair, const ExportFormat *format, const TuneR
                  text);
     cr_assert_eq(import_tree(root, "file", "auto", arena, &import, &error), STATUS_OK, "%s\n%s", error.message, text);
     cr_assert_str_eq(import.format->name, pair->importer, "%s", text);
-    const ImportChoices given = of_the_script(pair, plan);
+    const ImportChoices given = of_the_script(pair, text, plan);
     import_settle(&import, &given);
     cr_assert_null(import.refusal, "%s\n%s", import.refusal, text);
     // An exporter writes nothing that the framework refuses, drops or does otherwise, and nothing that a reader does
