@@ -63,7 +63,7 @@ static void find_calls(const char *text, Calls *calls) {
     }
 }
 
-// The named arguments of the call, below `above`; torch.bfloat16 is its last word.
+// The named arguments of the call, below `above`; torch_dtype is the older name of dtype.
 static Status put_arguments(PythonReader *python, ConfigNode *root, const ConfigNode *call, const char *above) {
     Arena *arena = python->source->arena;
     for (ConfigNode *child = call->first; child; child = child->next) {
@@ -71,8 +71,6 @@ static Status put_arguments(PythonReader *python, ConfigNode *root, const Config
             continue;
         }
         const bool is_dtype = strcmp(child->key, "torch_dtype") == 0 || strcmp(child->key, "dtype") == 0;
-        const char *dot = is_dtype && child->kind == NODE_SCALAR ? strrchr(child->text, '.') : NULL;
-        child->text = dot ? dot + 1 : child->text;
         TRY(python_put(python, root, arena_format(arena, "%s.%s", above, is_dtype ? "dtype" : child->key), child,
                        child->line));
     }

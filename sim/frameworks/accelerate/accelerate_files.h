@@ -17,16 +17,29 @@ extern const ImportFormat import_accelerate;
     .comment = "# ", EXPORT_HAS(EXPORT_BF16 | EXPORT_FP16 | EXPORT_FP32, EXPORT_NONE | EXPORT_FULL,                    \
                                 EXPORT_OF_TRANSFORMERS, EXPORT_EAGER | EXPORT_COMPILED)
 
-// Of all three: context parallelism is SDPA's.
+// Of all three.
 const char *accelerate_python_refuse(const ConfigJob *job);
 // Of TrainingArguments and its like: the constants of its module; batch and precision; what its kernels are.
 void training_constants_write(const ConfigJob *job, FILE *out);
-void model_arguments_begin(const ConfigJob *job, FILE *out);  // what the model is loaded with
 void training_arguments_begin(const ConfigJob *job, const char *config, FILE *out);
 void kernel_arguments_write(const ConfigJob *job, FILE *out);
 void collator_comment_write(const ConfigJob *job, FILE *out);  // what packs documents
 void accelerate_notes(const ConfigJob *job, FILE *out);
 void parallelism_config_write(const ConfigJob *job, FILE *out);  // its object of the mesh
+
+// ---- what the model is loaded in, and what is trained of that (loaded_model.c)
+
+typedef enum { LOADED_UNREAD, LOADED_FP32, LOADED_FP16, LOADED_BF16, LOADED_AS_STORED } Loaded;
+
+Loaded loaded_read(Import *import, const char *path, Loaded unsaid);  // a dtype; `unsaid` where none is known
+bool loaded_is_half(Loaded loaded);                                   // bf16, or stored in it as most are
+// Precision and masters, once the former, sharding and adapters are read; `upcasts`: what shards is made fp32 if mixed.
+void loaded_take(Import *import, Loaded loaded, bool upcasts);
+
+bool export_mixes(const ConfigJob *job);                   // precisions: else all is in that of the weights
+const char *export_mixed_precision(const ConfigJob *job);  // "bf16", "no"
+const char *export_loaded_dtype(const ConfigJob *job);     // "float32"
+void model_arguments_begin(const ConfigJob *job, const char *parameters, FILE *out);
 
 // ---- a script: its environment, and the objects that it makes
 

@@ -208,11 +208,7 @@ static Status read_numbers(Import *import, Error *error) {
     }
     TRY(import_word(import, path, &word, error));
     TRY(import_choice(import, path, precisions, said, error));
-    if (!word) {
-        import_find(import, FINDING_ASSUMED, NULL,
-                    "no mixed_precision: fp32; --precision bf16 where the launcher's file says so");
-        *said = DTYPE_FP32;
-    }
+    *said = word ? *said : DTYPE_FP32;
     if (*said == DTYPE_FP8) {
         import_find(import, FINDING_UNMODELLED, path, "fp8 under accelerate: predicted in bf16");
         *said = DTYPE_BF16;
@@ -357,16 +353,18 @@ static Status read_sharding(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// FSDP makes fp32 of what it shards; replicas train in the numbers that the model is loaded in.
+// FSDP version 1 is of transformers 4.
 static Status read_model(Import *import, Error *error) {
-    const char *dtype = "float32";
     bool adapters = false;
     TRY(peft_read_script(import, &adapters, error));
-    TRY(import_word(import, "model_arguments.dtype", &dtype, error));
-    const bool of_bf16 = import->said.choice[PLAN_PRECISION] == DTYPE_BF16 && import_same_word(dtype, "bfloat16");
-    if (!adapters && import->said.choice[PLAN_ZERO] == 0 && of_bf16) {
-        import->said.choice[PLAN_MASTER_WEIGHTS] = true;
-    }
+    const Loaded unsaid = !import_has(import, "model_arguments") ? LOADED_UNREAD
+                          : import->successor                    ? LOADED_FP32
+                                                                 : LOADED_AS_STORED;
+    const Loaded loaded = loaded_read(import, "model_arguments.dtype", unsaid);
+    FIND_IF(import->said.choice[PLAN_PRECISION] == DTYPE_FP32 && !import_has(import, OF "mixed_precision"), import,
+            FINDING_ASSUMED, NULL, "no mixed_precision: %s; --precision bf16 where the launcher's file says so",
+            loaded_is_half(loaded) ? "bf16, as the model is loaded" : "fp32");
+    loaded_take(import, loaded, true);
     return STATUS_OK;
 }
 

@@ -5,12 +5,14 @@
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/peft.h"
 
-// Trainer, launcher and Python alike: context parallelism is SDPA's.
+// Trainer, launcher and Python alike: context parallelism is SDPA's; fp16 is scaled (torch/amp/grad_scaler.py).
 const char *accelerate_python_refuse(const ConfigJob *job) {
     const bool by_sdpa = job->plan->attention == ATTENTION_FLASH || job->plan->attention == ATTENTION_CUDNN;
     REFUSE_IF(job->arena, export_axis(job, AXIS_CP) > 1 && !by_sdpa,
               "accelerate's cp=%d is that of SDPA: use --attention flash or cudnn, not %s", export_axis(job, AXIS_CP),
               attention_names[job->plan->attention]);
+    REFUSE_IF(job->arena, job->plan->bf16_master && job->plan->precision == DTYPE_FP16,
+              "PyTorch's GradScaler unscales no gradients that are fp16 themselves: use --master-weights fp32");
     return NULL;
 }
 
@@ -90,18 +92,13 @@ static void accelerate_python_write(const ConfigJob *job, FILE *out) {
             "        fsdp_plugin=fsdp_plugin,\n"
             "%s"
             "    )\n",
-            plan->precision == DTYPE_FP32 ? "no" : dtype_name(plan->precision),
+            export_mixed_precision(job),
             export_syncs_each(job) ? "gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=ACCUMULATION, "
                                      "sync_each_batch=True)"
                                    : "gradient_accumulation_steps=ACCUMULATION",
             mesh_world(&plan->mesh) > 1 ? "parallelism_config" : "None",
             plan->fused == FUSED_COMPILED ? "        dynamo_plugin=TorchDynamoPlugin(backend=\"inductor\"),\n" : "");
-    fprintf(out,
-            "\n\ndef model_arguments(accelerator):  # of from_pretrained\n"
-            "    arguments = {\"attn_implementation\": \"%s\"",
-            export_attention(job));
-    PRINT_IF(plan_freezes_base(plan), out, ", \"dtype\": \"%s\"", peft_base_dtype(job));
-    fputs("}\n", out);
+    model_arguments_begin(job, "accelerator", out);
     PRINT_IF(export_axis(job, AXIS_TP) > 1, out,
              "    arguments.update(tp_plan=\"auto\", device_mesh=accelerator.torch_device_mesh)\n");
     peft_write_bits(job, out);
@@ -118,8 +115,8 @@ const ExportFormat export_accelerate_python = {
     EXPORT_OF_ACCELERATE,
     .file_name = "parallel_accelerate.py",
     .versions = "accelerate >= 1.12 (checked with 1.15); torch >= 2.6",
-    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_REDUCE_DTYPE) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) |
-             PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
+    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_REDUCE_DTYPE) |
+             PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
     .refuse = accelerate_python_refuse,
     .notes = accelerate_notes,
     .write = accelerate_python_write,

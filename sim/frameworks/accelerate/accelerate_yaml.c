@@ -47,7 +47,8 @@ enum { REPLICATE, SHARD, CONTEXT, TENSOR, ROTATE, OF_MESH };
 const ConfigKey accelerate_top[] = {
     [ENVIRONMENT] = {"compute_environment", .literal = "LOCAL_MACHINE"},
     [TYPE] = {"distributed_type", .text = distributed_type},
-    [PRECISION] = {"mixed_precision", KEY_CHOICE, PLAN_PRECISION, precisions, .quoted = true},
+    [PRECISION] = {"mixed_precision", KEY_CHOICE, PLAN_PRECISION, precisions, .text = export_mixed_precision,
+                   .quoted = true},
     [MACHINES] = {"num_machines", .text = machines},
     [PROCESSES] = {"num_processes", .text = processes},
     [RANK] = {"machine_rank", .literal = "0"},
@@ -86,13 +87,17 @@ static const ConfigKey of_mesh[OF_MESH + 1] = {
 
 // ---- reading
 
-static void read_precision(Import *import) {
+static void read_precision(Import *import, bool by_deepspeed) {
     if (import->said.choice[PLAN_PRECISION] == IMPORT_UNSAID) {
         import->said.choice[PLAN_PRECISION] = DTYPE_FP32;
         import_find(import, FINDING_ASSUMED, NULL,
                     "no mixed_precision, so the launcher says no: fp32; --precision bf16 where your script's "
                     "Accelerator() says otherwise");
     }
+    FIND_IF(!by_deepspeed && import->said.choice[PLAN_PRECISION] == DTYPE_FP32 &&
+                import_has(import, accelerate_top[PRECISION].path),
+            import, FINDING_ASSUMED, accelerate_top[PRECISION].path,
+            "fp32; a model that your script loads in bf16 trains in that: --precision bf16 --master-weights bf16");
     if (import->said.choice[PLAN_PRECISION] == DTYPE_FP8) {
         import->said.choice[PLAN_PRECISION] = DTYPE_BF16;
         import_find(import, FINDING_UNMODELLED, accelerate_top[PRECISION].path,
@@ -396,7 +401,7 @@ static Status accelerate_read(Import *import, Error *error) {
     config_rename_keys(import->arena, import_at(import, "dynamo_config"), with_dynamo);
     import_leave_out(import, left_out);
     TRY(config_read(import, accelerate_top, error));
-    read_precision(import);
+    read_precision(import, strcmp(type, "DEEPSPEED") == 0);
     TRY(read_compiler(import, error));
     if (strcmp(type, "FSDP") == 0) {
         return read_fsdp(import, error);
@@ -436,7 +441,10 @@ void accelerate_notes(const ConfigJob *job, FILE *out) {
     const TrainPlan *plan = job->plan;
     fprintf(out, "Your script: DataLoader batch size %d, ", plan->micro_batch);
     PRINT_IF(!export_syncs_each(job), out, "Accelerator(gradient_accumulation_steps=%d), ", plan->grad_accum);
-    fprintf(out, "model loaded with attn_implementation=\"%s\".\n", export_attention(job));
+    const bool made_fp32 = export_shards(job) && export_mixes(job);  // whatever it is loaded in
+    fprintf(out, "model loaded with attn_implementation=\"%s\"", export_attention(job));
+    PRINT_IF(!made_fp32 && !plan_has_adapters(plan), out, ", dtype=\"%s\"", export_loaded_dtype(job));
+    fputs(".\n", out);
     PRINT_IF(export_syncs_each(job), out,
              "  Its Accelerator: gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=%d, "
              "sync_each_batch=True):\n"
@@ -489,8 +497,8 @@ const ExportFormat export_accelerate_yaml = {
     EXPORT_OF_ACCELERATE,
     .file_name = "accelerate.yaml",
     .versions = "accelerate >= 1.12 (checked with 1.15); torch >= 2.6",
-    .takes = PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) |
-             PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
+    .takes = PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_LOSS) |
+             PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
     .refuse = accelerate_yaml_refuse,
     .notes = yaml_notes,
     .write = accelerate_yaml_write,

@@ -62,24 +62,9 @@ void training_arguments_begin(const ConfigJob *job, const char *config, FILE *ou
             "        per_device_train_batch_size=%d,\n"
             "        gradient_accumulation_steps=%d,\n",
             config, plan->micro_batch, plan->grad_accum);
-    PRINT_IF(plan->precision != DTYPE_FP32, out, "        %s=True,\n", dtype_name(plan->precision));
-}
-
-// Frozen weights stay in the numbers that forward reads.
-static bool loads_fp32(const ConfigJob *job) {
-    return job->plan->precision == DTYPE_FP32 || (!plan_freezes_base(job->plan) && !job->plan->bf16_master);
-}
-
-void model_arguments_begin(const ConfigJob *job, FILE *out) {
-    fprintf(out, "\n\ndef model_arguments():  # of from_pretrained\n    arguments = {\"attn_implementation\": \"%s\"",
-            export_attention(job));
-    if (loads_fp32(job)) {
-        fputs(", \"dtype\": \"float32\"}  # master weights\n", out);
-    } else if (plan_freezes_base(job->plan)) {
-        fprintf(out, ", \"dtype\": \"%s\"}  # frozen\n", peft_base_dtype(job));
-    } else {
-        fputs("}\n", out);
-    }
+    PRINT_IF(export_mixes(job), out, "        %s=True,\n", dtype_name(plan->precision));
+    PRINT_IF(!export_mixes(job) && plan->bf16_master, out,
+             "        bf16=False,  # in the numbers of the weights: mixed, FSDP would make fp32 of them\n");
 }
 
 void collator_comment_write(const ConfigJob *job, FILE *out) {
@@ -115,7 +100,7 @@ static void hf_trainer_write(const ConfigJob *job, FILE *out) {
           out);
     training_constants_write(job, out);
     parallelism_config_write(job, out);
-    model_arguments_begin(job, out);
+    model_arguments_begin(job, "", out);
     PRINT_IF(export_axis(job, AXIS_TP) > 1, out,
              "    arguments.update(tp_plan=\"auto\", device_mesh=parallelism_config.get_device_mesh(\"cuda\"))\n");
     peft_write_bits(job, out);
@@ -131,8 +116,8 @@ const ExportFormat export_hf_trainer = {
     EXPORT_OF_ACCELERATE,
     .file_name = "trainer_arguments.py",
     .versions = "transformers >= 4.56 (checked with 4.57), accelerate >= 1.12; torch >= 2.6",
-    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) |
-             PLAN_BIT(PLAN_PACK),
+    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) |
+             PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
     .refuse = accelerate_python_refuse,
     .write = hf_trainer_write,
     .launch = launch_torchrun,

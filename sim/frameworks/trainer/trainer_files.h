@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/config_keys.h"
 
 extern const ExportFormat export_trainer;
@@ -23,6 +24,10 @@ typedef struct TrainerDefaults {
     bool bf16, recomputes;
     bool own_loss;  // Liger's is disabled with it
 } TrainerDefaults;
+
+// What the model is loaded in; the arguments that a trainer loads it with count as the script's own.
+Loaded trainer_model_is(Import *import);
+void trainer_take_init_kwargs(Import *import);
 
 // What a script's module says in addition (trainer_module.c); nothing of a file of arguments alone.
 Status trainer_read_module(Import *import, Error *error);

@@ -11,6 +11,7 @@
 #include "sim/frameworks/trainer/trainer_files.h"
 
 #define MODEL "model_arguments."
+#define MODEL_OF_TRAINER "model_init_kwargs"  // that a trainer loads by itself
 #define SHARDS MODEL "distributed_config."
 
 // FSDP itself is asked for by fsdp.
@@ -113,14 +114,33 @@ void trainer_is_of_environment(Import *import) {
     }
 }
 
-// Masters in fp32 where the model is loaded so, as transformers 4 does by itself; else it trains in the numbers of its
-// checkpoint.
-static Status read_model(Import *import, Error *error) {
-    const char *dtype = import_has(import, switch_on) ? "float32" : "bfloat16";
-    TRY(import_word(import, MODEL "dtype", &dtype, error));
-    import->said.choice[PLAN_MASTER_WEIGHTS] =
-        import->said.choice[PLAN_PRECISION] == DTYPE_BF16 && !import_same_word(dtype, "float32");
-    return STATUS_OK;
+Loaded trainer_model_is(Import *import) {
+    static const char module[] = "model_arguments", *const of_file[] = {"dtype", "torch_dtype"};
+    if (import_has(import, module)) {  // an environment with FSDP is of transformers 4
+        const bool stored = !import_has(import, switch_on) && !import_has(import, MODEL_OF_TRAINER);
+        return loaded_read(import, MODEL "dtype", stored ? LOADED_AS_STORED : LOADED_FP32);
+    }
+    Loaded loaded = LOADED_UNREAD;
+    for (size_t i = 0; i < sizeof of_file / sizeof of_file[0]; i++) {
+        loaded = loaded_read(import, of_file[i], loaded);
+    }
+    return loaded;
+}
+
+static const char *without_torch(const char *key, Arena *arena) {
+    (void)arena;
+    return strcmp(key, "torch_dtype") == 0 ? "dtype" : NULL;
+}
+
+void trainer_take_init_kwargs(Import *import) {
+    const ConfigNode *given = import_at(import, MODEL_OF_TRAINER);
+    if (given && given->kind == NODE_MAP && !import_has(import, "model_arguments")) {
+        ConfigNode *copy = config_copy(given, import->arena);
+        copy->key = "model_arguments";
+        config_rename_keys(import->arena, copy, without_torch);
+        config_append(import->arena, import->root, copy);
+    }
+    import_known(import, (const char *const[]){MODEL_OF_TRAINER, "model_arguments", NULL});
 }
 
 Status trainer_read_module(Import *import, Error *error) {
@@ -145,9 +165,6 @@ Status trainer_read_module(Import *import, Error *error) {
     }
     bool adapters = false;
     TRY(peft_read_script(import, &adapters, error));
-    if (!adapters && import_has(import, "model_arguments")) {
-        TRY(read_model(import, error));
-    }
     import_known(import, known);
     return STATUS_OK;
 }

@@ -26,7 +26,7 @@ bool trainer_recomputes_by_model(const ConfigJob *job) {
 }
 
 static void write_model(const ConfigJob *job, FILE *out) {
-    model_arguments_begin(job, out);
+    model_arguments_begin(job, "", out);
     if (shards_itself(job)) {
         fprintf(out,
                 "    arguments.update(distributed_config=DistributedConfig(\n"
@@ -123,8 +123,9 @@ const ExportFormat export_trainer = {
     .file_name = "training_arguments.py",
     .versions = "transformers 5.23, accelerate 1.15; torch >= 2.8",
     EXPORT_OF_ACCELERATE,
-    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_LOSS) |
-             PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
+    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_RECOMPUTE_EVERY) |
+             PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_LOSS) | PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) |
+             PLAN_BIT(PLAN_PACK),
     .refuse = accelerate_python_refuse,
     .write = transformers_write,
     .launch = launch_torchrun,

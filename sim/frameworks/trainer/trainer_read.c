@@ -61,7 +61,7 @@ static const char *const of_no_matter[] = {
 
 // ---- precision, kernels
 
-static Status read_precision(Import *import, const TrainerDefaults *defaults, Error *error) {
+static Status read_precision(Import *import, const TrainerDefaults *defaults, Loaded loaded, Error *error) {
     int bf16 = python_leave(import, "bf16", "on, unless --precision says another") ? 1 : -1, fp16 = 0;
     python_leave(import, "fp16", "off, unless --precision says it");
     TRY(import_bool(import, "fp16", &fp16, error));
@@ -69,8 +69,10 @@ static Status read_precision(Import *import, const TrainerDefaults *defaults, Er
     FIND_IF(bf16 == 1 && fp16, import, FINDING_REFUSED, "fp16",
             "At most one of fp16 and bf16 can be True, but not both");
     const bool half = bf16 < 0 ? defaults->bf16 && !fp16 : bf16;
-    FIND_IF(bf16 < 0 && !fp16, import, FINDING_ASSUMED, NULL, "neither bf16 nor fp16 is set: %s, its default",
-            half ? "bf16" : "fp32");
+    FIND_IF(bf16 < 0 && !fp16, import, FINDING_ASSUMED, NULL, "neither bf16 nor fp16 is set: %s",
+            half                     ? "bf16, its default"
+            : loaded_is_half(loaded) ? "bf16, as the model is loaded"
+                                     : "fp32, its default");
     import->said.choice[PLAN_PRECISION] = half ? DTYPE_BF16 : fp16 ? DTYPE_FP16 : DTYPE_FP32;
     return STATUS_OK;
 }
@@ -290,7 +292,9 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
         python_leave_to(import, defaults->sequence[i], "seq");
         TRY(import_int(import, defaults->sequence[i], 1, 1 << 30, &import->said.seq, error));
     }
-    TRY(read_precision(import, defaults, error));
+    trainer_take_init_kwargs(import);
+    const Loaded loaded = trainer_model_is(import);
+    TRY(read_precision(import, defaults, loaded, error));
     TRY(read_kernels(import, error));
     TRY(read_liger(import, defaults, error));
     TRY(hf_optimizer_read(import, "optim", error));
@@ -301,6 +305,7 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
     }
     TRY(read_adapters(import, error));
     TRY(trainer_read_module(import, error));
+    loaded_take(import, loaded, !import_has(import, "model_arguments.distributed_config"));
     import_leave_out(import, left_out);
     import_known(import, of_no_matter);
     return STATUS_OK;

@@ -18,9 +18,9 @@ static const ImportLeftOut left_out[] = {
 };
 
 static const char *const of_no_matter[] = {
-    "model_init_kwargs trust_remote_code chat_template_path dataset_text_field dataset_kwargs dataset_num_proc",
+    "trust_remote_code chat_template_path dataset_text_field dataset_kwargs dataset_num_proc",
     "eos_token truncation_mode shuffle_dataset packing_strategy pad_to_multiple_of eval_packing completion_only_loss",
-    "assistant_only_loss pad_token dtype dataset_config dataset_train_split dataset_test_split dataset_streaming",
+    "assistant_only_loss pad_token dataset_config dataset_train_split dataset_test_split dataset_streaming",
     "ignore_bias_buffers datasets env lora_alpha lora_dropout lora_task_type use_rslora bnb_4bit_quant_type",
     "use_bnb_nested_quant bnb_4bit_quant_storage",
     NULL};
@@ -93,8 +93,8 @@ const ExportFormat export_trl = {
     .file_name = "sft_config.py",
     .versions = "trl 1.16, transformers 5.23, accelerate 1.15; torch >= 2.8",
     EXPORT_OF_ACCELERATE,
-    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_OFFLOAD) |
-             PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
+    .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_RECOMPUTE_EVERY) |
+             PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_FINETUNE) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_PACK),
     .refuse = accelerate_python_refuse,
     .write = sft_write,
     .launch = launch_torchrun,

@@ -49,6 +49,6 @@ def make_accelerator():
 
 
 def model_arguments(accelerator):  # of from_pretrained
-    arguments = {"attn_implementation": "sdpa"}
+    arguments = {"attn_implementation": "sdpa", "dtype": "float32"}  # master weights
     arguments.update(tp_plan="auto", device_mesh=accelerator.torch_device_mesh)
     return arguments

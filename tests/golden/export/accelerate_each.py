@@ -46,5 +46,5 @@ def make_accelerator():
 
 
 def model_arguments(accelerator):  # of from_pretrained
-    arguments = {"attn_implementation": "sdpa"}
+    arguments = {"attn_implementation": "sdpa", "dtype": "float32"}  # master weights
     return arguments

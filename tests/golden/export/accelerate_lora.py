@@ -38,7 +38,7 @@ def make_accelerator():
 
 
 def model_arguments(accelerator):  # of from_pretrained
-    arguments = {"attn_implementation": "sdpa", "dtype": "bfloat16"}
+    arguments = {"attn_implementation": "sdpa", "dtype": "bfloat16"}  # frozen
     return arguments
 
 

@@ -4,7 +4,7 @@
 #   The 8 ranks of one (dp_replicate, dp_shard) place (cp 1 x tp 8) work on the same sequences.
 # Predicted (80 % interval; no measured run of accelerate 1.15; 54 of other versions, none on X80): step 2.00 s (1.60 s .. 2.90 s), 125 k tokens/s, memory 62.0 GiB of 80.0 GiB per accelerator.
 #   Predicted for accelerate@1.15 on the model llama-3-8b: bf16, recompute full, attention flash, kernels eager.
-# Your script: DataLoader batch size 1, Accelerator(gradient_accumulation_steps=8), model loaded with attn_implementation="sdpa".
+# Your script: DataLoader batch size 1, Accelerator(gradient_accumulation_steps=8), model loaded with attn_implementation="sdpa", dtype="float32".
 #   Its model: from_pretrained(..., tp_plan="auto", device_mesh=accelerator.torch_device_mesh).
 #   Its model: model.gradient_checkpointing_enable(), as there is no FSDP to do it.
 # Launch: torchrun --nnodes 1 --nproc-per-node 8 train.py  # which imports parallel_accelerate.py
@@ -40,7 +40,7 @@ def make_accelerator():
 
 
 def model_arguments(accelerator):  # of from_pretrained
-    arguments = {"attn_implementation": "sdpa"}
+    arguments = {"attn_implementation": "sdpa", "dtype": "float32"}  # master weights
     arguments.update(tp_plan="auto", device_mesh=accelerator.torch_device_mesh)
     return arguments
 

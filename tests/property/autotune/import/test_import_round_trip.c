@@ -182,9 +182,10 @@ static ImportChoices of_the_script(const Pair *pair, const char *text, const Tra
     const bool said = plan_shard_count(plan) > 1 || !by_fsdp;
     given.choice[PLAN_RECOMPUTE] = pair->holds_recompute && said ? IMPORT_UNSAID : (int)plan->recompute;
     given.choice[PLAN_ATTENTION] = pair->holds_attention ? IMPORT_UNSAID : (int)plan->attention;
-    for (int i = 0; i < 3 && !pair->holds_attention; i++) {  // the model's, as its attention
-        static const PlanFieldId ids[] = {PLAN_FINETUNE, PLAN_LORA_RANK, PLAN_LORA_TARGETS};
-        given.choice[ids[i]] = plan_get(plan, ids[i]);
+    for (int i = 0; i < 5 && !pair->holds_attention; i++) {  // the model's, as its attention
+        static const PlanFieldId ids[] = {PLAN_FINETUNE, PLAN_LORA_RANK, PLAN_LORA_TARGETS, PLAN_PRECISION,
+                                          PLAN_MASTER_WEIGHTS};
+        given.choice[ids[i]] = i < 3 || plan->bf16_master ? plan_get(plan, ids[i]) : IMPORT_UNSAID;
     }
     if (plan->attention == ATTENTION_CUDNN && strstr(text, "\"sdpa\"")) {  // whose kernel the PyTorch there chooses
         given.choice[PLAN_ATTENTION] = ATTENTION_CUDNN;

@@ -345,3 +345,71 @@ Test(import_scripts, expressions_of_a_script_are_left_to_the_command_line) {
     cr_expect_eq(import.said.micro_batch, 16);
     arena_free(&arena);
 }
+
+#define LOADED(dtype) "model = AutoModelForCausalLM.from_pretrained(\"Qwen/Qwen3-4B\"" dtype ")\n"
+#define ACCELERATED(arguments) "MICRO_BATCH = 1\na = Accelerator(" arguments ")\n"
+#define FSDP(version) "fsdp_plugin=FullyShardedDataParallelPlugin(fsdp_version=" version ")"
+#define TRAINED(arguments) "args = TrainingArguments(\"out\", per_device_train_batch_size=2" arguments ")\n"
+#define TUNED(arguments) "args = SFTConfig(\"out\", max_length=512" arguments ")\n"
+
+// What FSDP shards under mixed precision is made fp32; where nothing is mixed all is in the numbers of the weights.
+Test(import_scripts, weights_are_trained_in_the_numbers_that_they_are_loaded_in_unless_fsdp_mixes) {
+    static const struct {
+        const char *text;
+        Dtype precision;
+        bool bf16_master;
+    } cases[] = {
+        {LOADED(", dtype=\"bfloat16\"") ACCELERATED("mixed_precision=\"bf16\""), DTYPE_BF16, true},
+        {LOADED(", torch_dtype=torch.bfloat16") ACCELERATED(""), DTYPE_BF16, true},
+        {LOADED(", dtype=torch.float32") ACCELERATED("mixed_precision=\"bf16\""), DTYPE_BF16, false},
+        {LOADED(", dtype=torch.float32") ACCELERATED(""), DTYPE_FP32, false},
+        {LOADED("") ACCELERATED("mixed_precision=\"bf16\""), DTYPE_BF16, true},
+        {ACCELERATED("mixed_precision=\"bf16\""), DTYPE_BF16, false},
+        {LOADED(", dtype=torch.bfloat16") ACCELERATED("mixed_precision=\"bf16\", " FSDP("2")), DTYPE_BF16, false},
+        {LOADED(", dtype=torch.bfloat16") ACCELERATED("mixed_precision=\"no\", " FSDP("2")), DTYPE_BF16, true},
+        {LOADED("") ACCELERATED("mixed_precision=\"no\", " FSDP("1")), DTYPE_FP32, false},
+        {LOADED(", dtype=torch.bfloat16") TRAINED(", bf16=True"), DTYPE_BF16, true},
+        {LOADED(", dtype=torch.bfloat16") TRAINED(""), DTYPE_BF16, true},
+        {LOADED("") TRAINED(", bf16=True"), DTYPE_BF16, true},
+        {LOADED(", dtype=\"auto\"") TRAINED(", bf16=True"), DTYPE_BF16, true},
+        {LOADED(", dtype=\"float32\"") TRAINED(", bf16=True"), DTYPE_BF16, false},
+        {LOADED(", dtype=torch.bfloat16") TRAINED(", bf16=True, fsdp=True"), DTYPE_BF16, false},
+        {LOADED(", dtype=torch.bfloat16") TRAINED(", fsdp=True"), DTYPE_BF16, true},
+        {TRAINED(", bf16=True"), DTYPE_BF16, false},
+        {TUNED(""), DTYPE_BF16, false},
+        {TUNED(", model_init_kwargs={\"dtype\": \"bfloat16\"}"), DTYPE_BF16, true},
+        {TUNED(", model_init_kwargs=dict(torch_dtype=torch.bfloat16), fsdp=True"), DTYPE_BF16, false},
+        {TUNED(", model_init_kwargs={\"dtype\": \"bfloat16\"}, bf16=False, fsdp=True"), DTYPE_BF16, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_file(cases[i].text, SYNTAX_PYTHON, 8, &arena);
+        const int *choice = import.said.choice;
+        cr_expect_eq(choice[PLAN_PRECISION], (int)cases[i].precision, "case %zu", i);
+        cr_expect_eq(choice[PLAN_MASTER_WEIGHTS] == true, cases[i].bf16_master, "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_scripts, a_dtype_that_nobody_says_is_said_to_be_the_checkpoint_s) {
+    Arena arena = {0};
+    const Import unsaid = read_file(LOADED("") TRAINED(", bf16=True"), SYNTAX_PYTHON, 8, &arena);
+    const Import open = read_file(LOADED(", dtype=args.dtype") TRAINED(", bf16=True"), SYNTAX_PYTHON, 8, &arena);
+    cr_expect(finds(&unsaid, FINDING_ASSUMED, "transformers before 5 load float32: --master-weights fp32"));
+    cr_expect(finds(&open, FINDING_ASSUMED, "args.dtype is known when the script runs: say it with --master-weights"));
+    arena_free(&arena);
+}
+
+// The arguments that a trainer loads a model with count as those of the script's own call.
+Test(import_scripts, arguments_that_a_trainer_loads_a_model_with_are_read) {
+    Arena arena = {0};
+    const Import import = read_file(
+        "model_init_kwargs = {\"attn_implementation\": \"eager\",\n"
+        "    \"quantization_config\": BitsAndBytesConfig(load_in_4bit=True)}\n" TUNED(
+            ", model_init_kwargs=model_init_kwargs") "SFTTrainer(\"a/b\", args=args, peft_config=LoraConfig(r=4))\n",
+        SYNTAX_PYTHON, 8, &arena);
+    cr_expect_eq(import.said.choice[PLAN_ATTENTION], ATTENTION_EAGER);
+    cr_expect_eq(import.said.choice[PLAN_FINETUNE], FINETUNE_QLORA);
+    cr_expect(!finds(&import, FINDING_UNKNOWN, ""));
+    arena_free(&arena);
+}
