@@ -146,11 +146,22 @@ static Status read_dispatcher(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// none is null to it (components/config/loader.py), where YAML has a word.
+static void take_none(ConfigNode *node) {
+    if (node->kind == NODE_SCALAR && (strcmp(node->text, "none") == 0 || strcmp(node->text, "None") == 0)) {
+        node->text = "";
+    }
+    for (ConfigNode *child = node->first; child; child = child->next) {
+        take_none(child);
+    }
+}
+
 static Status automodel_read(Import *import, Error *error) {
     const char *optimizer = "Adam";
     import->unknown.kind = import->unknown_below.kind = FINDING_UNKNOWN;
     import->unknown.words = import->unknown_below.words = "no key that is looked at there";
     import->target = "automodel";
+    take_none(import->root);
     import->flavour = "recipe of NeMo Automodel";
     import->said.choice[PLAN_FUSED] = FUSED_EAGER;
     import->said.choice[PLAN_GRAD_SYNC] = GRAD_SYNC_LAST;

@@ -122,6 +122,18 @@ Test(import_experts, a_recipe_of_experts_is_its_mesh_dispatcher_and_resharding) 
     arena_free(&arena);
 }
 
+Test(import_experts, none_of_a_recipe_is_null) {
+    Arena arena = {0};
+    Import import;
+    ImportChoices given = import_nothing_said();
+    given.world = 16;
+    read_recipe(RECIPE("  dp_size: none\n  dp_replicate_size: None\n  tp_size: 2\n"), "deepep", &arena, &import);
+    import_settle(&import, &given);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect(import.said.size[AXIS_DP_SHARD] == 8 && import.said.size[AXIS_TP] == 2);
+    arena_free(&arena);
+}
+
 Test(import_experts, what_a_recipe_cannot_start_with_or_no_plan_holds_is_said) {
     static const struct {
         const char *format, *dispatcher, *says;
