@@ -37,6 +37,10 @@ Status trainer_read_module(Import *import, Error *error);
 bool trainer_takes_environment(Import *import);
 void trainer_is_of_environment(Import *import);
 
+// Arguments of LLaMA-Factory, which has more than those of the Trainer: what they say in the words of these.
+bool llama_factory_is(Import *import);
+Status llama_factory_read(Import *import, Error *error);
+
 // Everything but what the class adds.
 Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, Error *error);
 

@@ -312,7 +312,15 @@ Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, E
 }
 
 static Status read(Import *import, Error *error) {
-    static const char *const sequence[] = {"block_size", "max_seq_length", "model_max_length", NULL};
+    static const char *const sequence[] = {"block_size", "max_seq_length", "model_max_length", NULL}, *const cut[] = {
+                                                                                                          "cutoff_len",
+                                                                                                          NULL};
+    static const TrainerDefaults factory = {
+        .flavour = "LLaMA-Factory", .unknown = "no argument of LLaMA-Factory's, which stops at it", .sequence = cut};
+    if (llama_factory_is(import)) {
+        TRY(llama_factory_read(import, error));
+        return trainer_read_arguments(import, &factory, error);
+    }
     static const TrainerDefaults defaults = {
         .flavour = "TrainingArguments",
         .unknown = "no argument of the Trainer: your script's own, or HfArgumentParser stops at it",
@@ -323,6 +331,6 @@ static Status read(Import *import, Error *error) {
 const ImportFormat import_trainer = {
     .name = "trainer",
     .marks = "per_device_train_batch_size fsdp TrainingArguments per_device_eval_batch_size num_train_epochs "
-             "model_name_or_path do_train do_eval block_size output_dir",
+             "model_name_or_path do_train do_eval block_size output_dir finetuning_type cutoff_len template",
     .keys = TRAINER_KEYS,
     .read = read};

@@ -413,3 +413,53 @@ Test(import_scripts, arguments_that_a_trainer_loads_a_model_with_are_read) {
     cr_expect(!finds(&import, FINDING_UNKNOWN, ""));
     arena_free(&arena);
 }
+
+#define FACTORY(more)                                                                                                  \
+    "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\ndo_train: true\ntemplate: qwen3\n"                                 \
+    "per_device_train_batch_size: 1\nbf16: true\n" more
+
+Test(import_scripts, arguments_of_llama_factory_are_its_own_and_those_of_a_trainer) {
+    static const struct {
+        const char *text;
+        int finetune, rank, targets, recompute, bf16_master, seq;
+    } cases[] = {
+        {FACTORY("finetuning_type: lora\ncutoff_len: 4096\nlora_target: all\n"), FINETUNE_LORA, 8, LORA_ALL,
+         RECOMPUTE_FULL, false, 4096},
+        {FACTORY("lora_rank: 16\nlora_target: q_proj,v_proj\nquantization_bit: 4\n"), FINETUNE_QLORA, 16,
+         LORA_QUERY_VALUE, RECOMPUTE_FULL, false, 2048},
+        {FACTORY("finetuning_type: full\ndisable_gradient_checkpointing: true\n"), PLAN_ANY, PLAN_ANY, PLAN_ANY,
+         RECOMPUTE_NONE, false, 2048},
+        {FACTORY("finetuning_type: full\npure_bf16: true\nflash_attn: fa2\n"), PLAN_ANY, PLAN_ANY, PLAN_ANY,
+         RECOMPUTE_FULL, true, 2048},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_file(cases[i].text, SYNTAX_YAML, 8, &arena);
+        const int *choice = import.said.choice;
+        cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
+        cr_expect(choice[PLAN_FINETUNE] == cases[i].finetune && choice[PLAN_LORA_RANK] == cases[i].rank &&
+                      choice[PLAN_LORA_TARGETS] == cases[i].targets && choice[PLAN_RECOMPUTE] == cases[i].recompute &&
+                      choice[PLAN_MASTER_WEIGHTS] == cases[i].bf16_master && import.said.seq == cases[i].seq,
+                  "case %zu: %d %d %d %d %d %d", i, choice[PLAN_FINETUNE], choice[PLAN_LORA_RANK],
+                  choice[PLAN_LORA_TARGETS], choice[PLAN_RECOMPUTE], choice[PLAN_MASTER_WEIGHTS], import.said.seq);
+        cr_expect(!finds(&import, FINDING_UNKNOWN, ""), "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_scripts, methods_of_llama_factory_that_no_plan_holds_are_refused) {
+    static const char *const cases[][2] = {
+        {"finetuning_type: freeze\n", "finetuning_type: freeze is not modelled"},
+        {"stage: dpo\n", "training on preferences or rewards is not modelled yet"},
+        {"quantization_bit: 3\n", "a base in 3 bits by bnb is not modelled"},
+        {"use_badam: true\nfinetuning_type: full\n", "some layers are trained at a time"},
+        {"use_mca: true\n", "this trains by Megatron"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const char *text = arena_format(&arena, "model_name_or_path: a/b\ncutoff_len: 512\n%s", cases[i][0]);
+        const Import import = read_file(text, SYNTAX_YAML, 8, &arena);
+        cr_expect(import.refusal && strstr(import.refusal, cases[i][1]), "case %zu: %s", i, import.refusal);
+        arena_free(&arena);
+    }
+}
