@@ -8,6 +8,7 @@
 
 #include "autotune/accuracy/run_source.h"
 #include "autotune/accuracy/run_tests.h"
+#include "sim/frameworks/target.h"
 
 // Measured last by 5fe3f06658 (2026-05-07) or cd4afffa64 (2026-07-25), whose files take 1.48 and 1.42 times what the
 // commit before has, in the median; other commits of 2026 change theirs by 0.97 to 1.06.
@@ -46,9 +47,17 @@ static const char *const from_github[] = {
     NULL,
 };
 
+// A target's published runs are of one cluster as it then was.
+static const char *machine_of_target(const RunRow *row) {
+    Error unknown;
+    const Target *target;
+    const bool is = row->target && row->cluster && target_find(row->target, &target, &unknown) == STATUS_OK;
+    return is ? target_machine(target, row->cluster) : row->cluster;
+}
+
 const char *row_machine(const RunRow *row) {
     const bool is = row_is_of_core(row) && row_cites(row, "/golden_values_dev_dgx_h100.json");
-    return is && row_cites_any(row, from_github) ? "aws-p5" : row->cluster;
+    return is && row_cites_any(row, from_github) ? "aws-p5" : machine_of_target(row);
 }
 
 // Written since the runner of four is an AWS GB300 (ed59a0aa78, 2026-06-27): by 64bee49c96 or cd4afffa64.

@@ -12,6 +12,7 @@
 //   other_node       other machines of the same kind; only the rate of a whole NVL72 rack was read off them
 //   fabric           InfiniBand and RoCE clusters; class defaults, chosen after seeing these rows: no held-out test
 //   efa tcpx b200    fitted on these rows (p4de, A3-high, A3-mega, Lambda and A4), or class defaults (p5en)
+//   p5_sweep         32 MiB to 8 GiB on 2 to 32 AWS p5; the cards' share and a ring's step were fitted on them
 //   rack             several NVL72 racks; the limit per group was read off CoreWeave's 20 racks
 //   slingshot        Polaris; formula fitted on these rows, its measured curves left out
 //   fabric_pcie      one A100 PCIe per server; the card's rate was read off these rows
@@ -273,6 +274,9 @@ Test(accuracy_kernels, collectives_across_nodes) {
         {"b200", NULL, NULL, 0, 0.06, 0.25, 0},
         {"efa", "aws-p4de", NULL, 0, 0.05, 0.15, 0},
         {"efa", "aws-p5en", NULL, 0, 0.12, 0.15, 0},
+        {"p5_sweep", "aws-p5", "all_gather", 0, 0.08, 0.25, 0},
+        {"p5_sweep", "aws-p5", "all_reduce", 0, 0.09, 0.30, 0},
+        {"p5_sweep", "aws-p5", "all_to_all", 0, 0.06, 0.20, 0},
         {"tcpx", "gcp-a3-mega", NULL, 0, 0.05, 0.30, 0},
         {"tcpx", "gcp-a3-high", NULL, 0, 0.20, 0.45, 0},
         {"rack", NULL, NULL, 0, 0.12, 0.45, 0},

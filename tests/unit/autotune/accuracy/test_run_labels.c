@@ -448,6 +448,21 @@ Test(run_labels, golden_values_that_github_wrote_are_of_its_runner) {
     }
 }
 
+// Also where its makers' machine is asked for by name: a request takes it (test_request.c).
+Test(run_labels, runs_of_a_target_are_of_the_cluster_as_it_was_then) {
+    static const struct {
+        const char *target, *cluster, *machine;
+    } cases[] = {{"nanotron", "aws-p5", "hf-p5"},
+                 {"nanotron@2024-12", "aws-p5", "hf-p5"},
+                 {"nanotron", "dgx-h100", "dgx-h100"},
+                 {"torchtitan", "aws-p5", "aws-p5"},
+                 {"unknown", "aws-p5", "aws-p5"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const RunRow row = {.source_locator = "", .target = cases[i].target, .cluster = cases[i].cluster};
+        cr_expect_str_eq(row_machine(&row), cases[i].machine, "%s on %s", cases[i].target, cases[i].cluster);
+    }
+}
+
 Test(run_labels, tests_of_one_node_of_four_read_from_the_drive_of_the_day) {
     static const struct {
         const char *locator, *drive;
