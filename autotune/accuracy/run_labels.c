@@ -209,6 +209,7 @@ static void take_ck(const RunRow *row, int head_dim, Accelerator *accelerator) {
         asm_rate->forward_ramp = own->forward_ramp;
     } else if (row_cites(row, "mlcommons/")) {
         asm_rate->backward_efficiency *= sums_in_16_bits;
+        accelerator->attention_backward_flop_per_s *= sums_in_16_bits;
     }
 }
 

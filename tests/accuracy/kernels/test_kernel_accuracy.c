@@ -169,11 +169,13 @@ Test(accuracy_kernels, attention_kernels_are_within_the_stated_errors) {
     Machines machines = {.count = 0};
     for (size_t c = 0; c < sizeof attention_checks / sizeof attention_checks[0]; c++) {
         const AttentionCheck *check = &attention_checks[c];
-        const Accelerator *accelerator = &machine(&machines, check->profile)->accelerator;
+        // timed one by one: what the power limit leaves of it in a step is not seen
+        Accelerator accelerator = machine(&machines, check->profile)->accelerator;
+        accelerator.attention_forward_flop_per_s = accelerator.attention_backward_flop_per_s = 0;
         Errors errors = {.count = 0};
         for (int i = 0; i < count; i++) {
             if (strcmp(samples[i].profile, check->profile) == 0 && strcmp(samples[i].kernel, check->kernel) == 0) {
-                errors_add(&errors, attention_row_s(accelerator, check, &samples[i]), samples[i].time_s);
+                errors_add(&errors, attention_row_s(&accelerator, check, &samples[i]), samples[i].time_s);
             }
         }
         char label[96];

@@ -101,9 +101,12 @@ Test(run_labels, mlperf_on_mi300x_has_the_kernels_that_its_code_asks_for) {
                  {"", "", 0.45, 0.378}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const RunCase run = case_of("mi300x-8x", "megatron", cases[i].date, cases[i].locator);
-        const AttentionRate *rate = attention_rate(&run.request.cluster.accelerator, "ck", 128);
+        const Accelerator *chip = &run.request.cluster.accelerator;
+        const AttentionRate *rate = attention_rate(chip, "ck", 128);
         cr_expect_float_eq(rate->forward_efficiency, cases[i].forward, 1e-9, "%s", cases[i].locator);
         cr_expect_float_eq(rate->backward_efficiency, cases[i].backward, 1e-9, "%s", cases[i].locator);
+        const double kept = 370e12 * cases[i].backward / 0.378;
+        cr_expect_float_eq(chip->attention_backward_flop_per_s, kept, 1, "%s", cases[i].locator);
     }
 }
 
