@@ -110,6 +110,15 @@ Test(run_labels, mlperf_on_mi300x_has_the_kernels_that_its_code_asks_for) {
     }
 }
 
+Test(run_labels, mlperf_on_mi325x_ran_the_container_of_mi300x) {
+    const RunCase before = case_of("mi325x-8x", "megatron", "2025-05", "mlcommons/training_results_v5.0@0fdc28f:AMD");
+    const RunCase since = case_of("mi325x-8x", "megatron", "2025-10", "mlcommons/training_results_v5.1@441d65f:AMD");
+    const AttentionRate *own = attention_rate(&before.request.cluster.accelerator, "ck", 128);
+    const AttentionRate *asm_rate = attention_rate(&since.request.cluster.accelerator, "ck", 128);
+    cr_expect_float_eq(own->forward_efficiency, 0.317, 1e-9);
+    cr_expect_float_eq(asm_rate->backward_efficiency, 0.378 * 1.11, 1e-9);
+}
+
 Test(run_labels, models_compiled_as_a_whole_since_october_2023_pad_rows) {
     static const struct {
         const char *values;
