@@ -187,7 +187,9 @@ static ImportChoices of_the_script(const Pair *pair, const char *text, const Tra
                                           PLAN_MASTER_WEIGHTS};
         given.choice[ids[i]] = i < 3 || plan->bf16_master ? plan_get(plan, ids[i]) : IMPORT_UNSAID;
     }
-    if (plan->attention == ATTENTION_CUDNN && strstr(text, "\"sdpa\"")) {  // whose kernel the PyTorch there chooses
+    // Whose kernel the PyTorch there chooses: torchtitan's TOML has no other, and so no word for it.
+    const bool by_sdpa = strstr(text, "\"sdpa\"") || strcmp(pair->exporter, "torchtitan-toml") == 0;
+    if (plan->attention == ATTENTION_CUDNN && by_sdpa) {
         given.choice[PLAN_ATTENTION] = ATTENTION_CUDNN;
     }
     const bool alone = pair->syntax != SYNTAX_YAML || strcmp(pair->importer, "accelerate") != 0;
