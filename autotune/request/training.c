@@ -48,8 +48,7 @@ static void say_balance(Builder *builder, const TrainPlan *plan) {
         assume(builder,
                "a guess: where experts are spread (ep), all ranks get as many tokens (imbalance 0); routers that are "
                "not forced to it let the busiest rank keep the others waiting: what if, by --imbalance (some %d %% "
-               "more than the mean with "
-               "ep=%d%s)",
+               "more than the mean with ep=%d%s)",
                learned, few, first);
     } else {
         assume(builder,
