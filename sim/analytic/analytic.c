@@ -324,20 +324,17 @@ static Status make_memory(Analytic *analytic, const TrainPlan *plan, int stage, 
 
 static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *estimate) {
     double rest_s = times->step_s - times->compute_s - times->optimizer_s;
+    *estimate = (Estimate){.step_s = times->step_s + fixed_s,
+                           .compute_s = times->compute_s,
+                           .optimizer_s = times->optimizer_s,
+                           .forward_lead_s = times->forward_lead_s,
+                           .lead_s = times->lead_s,
+                           .once = times->once,
+                           .update = times->update};
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         estimate->exposed_s[axis] = times->exposed_s[axis];
         rest_s -= times->exposed_s[axis];
     }
-    estimate->step_s = times->step_s + fixed_s;
-    estimate->compute_s = times->compute_s;
-    estimate->bubble_s = 0;
-    estimate->stage = 0;
-    estimate->is_bound = estimate->is_too_large = false;
-    estimate->forward_lead_s = times->forward_lead_s;
-    estimate->lead_s = times->lead_s;
-    estimate->once = times->once;
-    estimate->update = times->update;
-    estimate->optimizer_s = times->optimizer_s;
     estimate->overhead_s = rest_s + fixed_s;
 }
 
@@ -422,7 +419,6 @@ bool analytic_wants_bytes(const Analytic *analytic, double step_s) {
 
 Status analytic_no_bytes(Estimate *estimate) {
     estimate->is_bound = true;
-    estimate->peak_bytes = estimate->reserved_bytes = estimate->carried_bytes = estimate->growing_bytes = 0;
     return STATUS_OK;
 }
 
