@@ -74,3 +74,4 @@ void cast_results(const Lowering *lowering, Op *op, int64_t rows);
 void weigh_apart(const Lowering *lowering, Op *op);
 void weigh_plain(const Lowering *lowering, Op *op, bool backward);
 void weigh_received(const Lowering *lowering, Op *op, bool backward);
+void page_rows(Lowering *lowering, Section section, const ExpertTensors *tensors);

@@ -214,3 +214,25 @@ void weigh_plain(const Lowering *lowering, Op *op, bool backward) {
         add_apart(op, backward ? &back : &forward, op->task.rows * op->task.cols);
     }
 }
+
+// A graph of the whole step has room for the most rows that may come, so what products with their activation keep is
+// copied to pages and back (Megatron-LM d98e8a64d, moe/paged_stash.py), beside the exchange that follows: rows of both
+// inputs cast by columns (mark_grouped_tensor of Transformer Engine v2.16), gate and up in bf16, the weights in fp32.
+// There are pages for a fifth more than the mean (moe_paged_stash_buffer_size_factor_cuda, Megatron-Bridge's recipes).
+void page_rows(Lowering *lowering, Section section, const ExpertTensors *tensors) {
+    enum { BLOCK = 32, PROBABILITY = 4, SPARE = 5 };
+    const TrainPlan *plan = lowering->plan;
+    if (!fuses_experts(lowering) || plan->cuda_graphs != CUDA_GRAPHS_ON ||
+        target_dispatch(lowering->target, plan) != DISPATCH_HYBRIDEP) {
+        return;
+    }
+    const bool forward = section == SECTION_LAYER_FORWARD;
+    const int64_t rows = received_rows(lowering), inputs = lowering->dims.hidden + expert_ffn(lowering);
+    const int64_t cols = (inputs + inputs / BLOCK + PROBABILITY) / lowering->dims.element + expert_up_width(lowering);
+    const OpRef kept = op_whole(lowering, tensors->in);
+    const OpRef left =
+        op_whole(lowering, lowering_tensor(lowering, "pages left", ROLE_ACTIVATION, DTYPE_BF16, rows * cols / SPARE));
+    Op *op = op_copy(lowering, section, forward ? PHASE_FORWARD : PHASE_BACKWARD,
+                     forward ? "rows to pages" : "rows from pages", rows, cols, kept, kept);
+    op_operand(op, left, forward ? ACCESS_WRITE : ACCESS_READ);
+}

@@ -238,6 +238,7 @@ static void routed_forward(Lowering *lowering, const ExpertTensors *tensors, int
     if (dispatch_moves(lowering)) {
         combine(lowering, section, tensors, tensors->out, tensors->back);
     }
+    page_rows(lowering, section, tensors);
 }
 
 // Shared experts are split over tp, and every tp rank needs all tokens for them.
@@ -502,6 +503,7 @@ static int32_t routed_backward(Lowering *lowering, const Half *half, const Exper
     const int32_t drouted = received_by(lowering, "dexperts_in", hidden);
     const int32_t dweights = row_statistics(lowering, "drouting", routed_rows(lowering));
     gradient_to_experts(lowering, tensors, dsum, dweights, dout);
+    page_rows(lowering, SECTION_LAYER_BACKWARD, tensors);
     add_expert_bias(lowering, tensors, "experts_down_bias", dout, hidden);
     Op *op = add_grouped_backward(lowering, &down, tensors, tensors->act, fuses ? dgate_up : dact, dout);
     hold_weighted(lowering, tensors, op, true);

@@ -184,3 +184,26 @@ Test(cuda_graphs, of_parts_go_with_stages_and_are_refused_where_there_is_no_such
     cr_expect_str_eq(reason_of("torchtitan@0.3", "dp_shard=4", mlp, &target, &plan),
                      "torchtitan@0.3 has no switch for cuda_graphs=mlp: use cuda_graphs target");
 }
+
+// A graph of the whole step: 1 + 1/32 bytes of each value of both inputs, 2 of gate and up, the weight; both ways.
+Test(cuda_graphs, a_whole_graph_pages_what_fused_experts_keep) {
+    enum { HIDDEN = 2048, WIDTH = 768, INPUTS = HIDDEN + WIDTH };
+    LoweredRequest request = {.model = "qwen3-30b-a3b",
+                              .target = "megatron@0.19",
+                              .mesh = "dp_shard=8,ep=4",
+                              .fp8 = true,
+                              .fp8_recipe = FP8_MX,
+                              .dispatch = DISPATCH_HYBRIDEP,
+                              .cuda_graphs = CUDA_GRAPHS_ON,
+                              .op_fuser = true};
+    const StepProgram program = lowered(&arena, request);
+    const Task *to = first_named(&program, "rows to pages");
+    cr_expect_eq(to->rows, first_named(&program, "experts down")->m);
+    cr_expect_eq(to->cols, (INPUTS + INPUTS / 32 + 4) / 2 + 2 * WIDTH);
+    cr_expect_eq(first_named(&program, "rows from pages")->cols, to->cols);
+    request.cuda_graphs = (GraphUse)(CUDA_GRAPHS_LAYERS + GRAPHED_ATTENTION + GRAPHED_ROUTER);
+    const StepProgram parts = lowered(&arena, request);
+    for (int32_t i = 0; i < parts.task_count; i++) {
+        cr_expect_str_neq(parts.tasks[i].name, "rows to pages");
+    }
+}
