@@ -227,6 +227,11 @@ static const Label labels[] = {
     // no bias_activation_fusion in its recipes or bridge (Megatron-Bridge 619cc20bd, f3ae2767b)
     {.cites = "model_verification_cards/qwen3-8b/",
      .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
+    // nor in those of v0.4.2 that bench_qwen3_pretrain.py takes (recipes/qwen/qwen3_moe.py)
+    {.cites = "/qwen3-235b/benchmarks/", .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
+    {.cites = "/qwen3-30b/benchmarks/", .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
+    {.cites = "qwen3-30b-a3b/card.yaml [pretrain H100]",
+     .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
     // its experts pick their biases by an index, whose gradient is a product (layers/gpt_oss.py, MoEExpertBiasGather)
     {.cites = "whitecircle/halo", .settings = SETTINGS(SET(biases_by_expert, false))},
     // pretrain_gpt.py, whose tests say nothing else

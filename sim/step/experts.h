@@ -48,6 +48,11 @@ static inline bool fuses_experts(const Lowering *lowering) {  // with their acti
 static inline bool gates_experts(const Lowering *lowering) {
     return lowering->model->mlp == MLP_GATED;
 }
+// Gated, weighed and cast operation by operation (bias_activation_fusion off).
+static inline bool gates_apart(const Lowering *lowering) {
+    const Target *target = lowering->target;
+    return gates_experts(lowering) && target->gate_kept && target->expert_flavour == EXPERTS_PERMUTE_KERNELS;
+}
 int64_t expert_ffn(const Lowering *lowering);
 int64_t expert_up_width(const Lowering *lowering);  // what the first product gives a row: gate and up, or up alone
 Grouped grouped_up(const Lowering *lowering);

@@ -207,11 +207,17 @@ void weigh_received(const Lowering *lowering, Op *op, bool backward) {
 
 // Megatron's kernel that weighs rows has SwiGLU in it (transformer/moe/experts.py, bias_act_func; core 0.14): without a
 // gate they are multiplied in fp32 and cast, 6 each; backward cast 6, times weights 8, cast 6, and for the weights'
-// gradients times the activation 10, whose sum is 4.
+// gradients times the activation 10, whose sum is 4. With a gate that no kernel fuses, too; then up takes an offset
+// first, 4, and backward joins the gradients of gate and up, 8.
 void weigh_plain(const Lowering *lowering, Op *op, bool backward) {
     static const Apart forward = {6 + 6, 2, 6 + 6}, back = {6 + 8 + 6 + 10 + 4, 4, 6 + 8 + 6 + 10};
-    if (lowering->model->mlp != MLP_GATED && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS) {
+    static const Apart offset = {4, 0, 0}, join = {8, 0, 0};
+    const bool plain = lowering->model->mlp != MLP_GATED, apart = gates_apart(lowering);
+    if ((plain || apart) && lowering->target->expert_flavour == EXPERTS_PERMUTE_KERNELS) {
         add_apart(op, backward ? &back : &forward, op->task.rows * op->task.cols);
+    }
+    if (apart) {
+        add_apart(op, backward ? &join : &offset, op->task.rows * op->task.cols);
     }
 }
 

@@ -109,11 +109,12 @@ Op *add_routed(Lowering *lowering, Section section, TaskKind kind, const char *n
 }
 
 // What an eager framework keeps for a gated activation: act(gate). Without a gate Megatron keeps what its weights are
-// multiplied with.
+// multiplied with; with one that no kernel fuses act(gate), up with its offset (core 0.15), and their product
+// (transformer/moe/experts.py, glu).
 static OpRef kept_values(Lowering *lowering) {
-    return lowering->target->fused_projections && gates_experts(lowering)
-               ? op_absent()
-               : op_whole(lowering, received_by(lowering, "experts_values", expert_ffn(lowering)));
+    const bool whole = lowering->target->fused_projections && gates_experts(lowering), apart = gates_apart(lowering);
+    const int64_t width = (apart ? 3 : 1) * expert_ffn(lowering);
+    return whole && !apart ? op_absent() : op_whole(lowering, received_by(lowering, "experts_values", width));
 }
 
 static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const char *name) {

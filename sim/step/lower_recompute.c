@@ -47,7 +47,7 @@ static const char *const core_drops[] = {
 static const char *const norm_drops[] = {"attention_in", "attention_rstd", "mlp_in", "mlp_rstd", NULL};
 static const char *const mlp_drops[] = {"gate", "up", "gate_up", "gate_up_fp8", "activation_out", "activation_values",
                                         NULL};
-static const char *const activation_drops[] = {"experts_act", "experts_gate_up_fp8", NULL};
+static const char *const activation_drops[] = {"experts_act", "experts_values", "experts_gate_up_fp8", NULL};
 static const char *const latent_drops[] = {
     "q", "kv_up", "k", "q_latent_normed", "q_latent_rstd", "kv_latent_normed", "kv_latent_rstd", NULL};
 static const char *const expert_drops[] = {

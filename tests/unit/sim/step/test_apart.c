@@ -1,4 +1,5 @@
-// Linear layers that are parallel by themselves (aleph_scaling): what is reduced, gathered and held.
+// Linear layers that are parallel by themselves (aleph_scaling): what is reduced, gathered and held. Experts whose
+// activation no kernel fuses.
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -86,4 +87,23 @@ Test(apart, norms_that_are_written_out_keep_four_bytes_more_of_a_number) {
     const StepProgram program = with("dp_shard=1", SEQUENCE_PARALLEL_TARGET);
     const int64_t tokens = 64, numbers = 1 + program.model.hidden;
     cr_expect_eq(bytes_of(&program, "attention_rstd"), tokens * numbers * 4 * program.model.layers);
+}
+
+// Of a routed element: act(gate), up with its offset and their product are kept. Beside SwiGLU's own planes the offset
+// moves 4 bytes, the weights 6 and their cast 6; back 34, and 8 where the gradients of gate and up are joined.
+Test(apart, experts_that_no_kernel_fuses_keep_each_step_of_their_activation) {
+    const StepProgram fused = lowered(
+        &arena,
+        (LoweredRequest){.model = "qwen3-30b-a3b", .target = "megatron@0.19", .mesh = "dp_shard=8,ep=4", .bf16 = true});
+    Target target = *fused.target;
+    target.gate_kept = target.activation_apart = true;
+    StepProgram apart;
+    Error error = {0};
+    cr_assert_eq(step_lower(&fused.model, &fused.plan, &target, &arena, &apart, &error), STATUS_OK);
+    const Task *to = first_named(&apart, "experts swiglu"), *back = first_named(&apart, "experts swiglu backward");
+    cr_expect_null(buffer_named(&fused, "experts_values"));
+    cr_expect_eq(buffer_named(&apart, "experts_values")->bytes, 3 * to->rows * to->cols * 2);
+    cr_expect_eq(to->cast_bytes - first_named(&fused, "experts swiglu")->cast_bytes, (4 + 6 + 6) * to->rows * to->cols);
+    cr_expect_eq(back->cast_bytes - first_named(&fused, "experts swiglu backward")->cast_bytes,
+                 (34 + 8) * to->rows * to->cols);
 }
