@@ -309,7 +309,7 @@ static void fill_request(RunCase *run) {
 
 // Rows say flash of what scaled_dot_product_attention picks, which a target's code may let be cuDNN's first: taken so
 // on Hopper. On Blackwell the rows are of machines whose power is limited, the limit not stated, and stay as they are
-// labelled. Models with experts have FlexAttention.
+// labelled. Models with experts have FlexAttention, and so do masks of documents.
 static bool is_hopper(const Accelerator *accelerator) {
     static const char *const names[] = {"H100", "H200", "H800"};
     bool is = false;
@@ -322,7 +322,8 @@ static bool is_hopper(const Accelerator *accelerator) {
 static void take_kernel_of_date(RunCase *run) {
     run->plan.attention = row_attention(run->row, run->plan.attention);
     const char *since = run->request.target->runtime.cudnn_since;
-    const bool sdpa = run->request.model.experts.count == 0 && run->plan.attention == ATTENTION_FLASH;
+    const bool causal = run->plan.pack == 0 && run->request.model.experts.count == 0;
+    const bool sdpa = causal && run->plan.attention == ATTENTION_FLASH;
     if (sdpa && since && strcmp(run->row->date, since) >= 0 && is_hopper(&run->request.cluster.accelerator)) {
         run->plan.attention = ATTENTION_CUDNN;
     }

@@ -107,6 +107,18 @@ static const char *kernel_instead(const TuneRequest *request, AttentionKernel at
     return attention != ATTENTION_EAGER && named && strcmp(rate->kernel, kernel) != 0 ? rate->kernel : NULL;
 }
 
+// What the target's own attention rests on, where nothing is said of it; "".
+static const char *own_kernel_note(const TuneRequest *request, const TrainPlan *plan) {
+    const Target *target = request->target;
+    if (target->pack_flavour == PACKS_BY_MASK_ALWAYS && plan->pack == 0) {
+        return "; it masks by document there, which is not counted: --pack says how long documents are in the mean";
+    }
+    const bool newer = target->cudnn_here && target->cudnn_first == CUDNN_FIRST_BY_PYTORCH;
+    return request->asked[PLAN_ATTENTION] == TUNE_ANY && newer
+               ? "; PyTorch 2.11 and newer picks it on this chip, older ones and wheels for CUDA 12 --attention flash"
+               : "";
+}
+
 // The kernels of the plan are those of the target, and of what was said about them.
 static void say_kernels(Builder *builder) {
     const TuneRequest *request = builder->request;
@@ -116,12 +128,8 @@ static void say_kernels(Builder *builder) {
     const bool own = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->asked[PLAN_FUSED] == TUNE_ANY;
     const bool open = request->asked[PLAN_FUSED] == TUNE_ANY && target_has_choice(request->target, PLAN_FUSED);
     const bool searched = open && !builder->defaults->single_plan;
-    const bool newer = request->asked[PLAN_ATTENTION] == TUNE_ANY && request->target->cudnn_here &&
-                       request->target->cudnn_first == CUDNN_FIRST_BY_PYTORCH;
     assume(builder, "attention %s%s%s%s%s", attention_names[plan.attention], searched ? "" : ", other kernels ",
-           searched ? "" : fused_names[plan.fused], own ? ": the target's own" : "",
-           newer ? "; PyTorch 2.11 and newer picks it on this chip, older ones and wheels for CUDA 12 --attention flash"
-                 : "");
+           searched ? "" : fused_names[plan.fused], own ? ": the target's own" : "", own_kernel_note(request, &plan));
     if (plan.attention != ATTENTION_EAGER && lacks_flash(&request->cluster.accelerator)) {
         assume(builder,
                "attention %s stands for PyTorch's memory-efficient kernel: %s is older than the "

@@ -42,8 +42,9 @@ typedef enum { ALLOCATOR_NONE, ALLOCATOR_SEGMENTS, ALLOCATOR_EXPANDABLE } Alloca
 // framework's code asks for it, of models without experts (those have FlexAttention); PyTorch does, from 2.11 on.
 typedef enum { CUDNN_NEVER_FIRST, CUDNN_FIRST_BY_CODE, CUDNN_FIRST_BY_PYTORCH } CudnnFirst;
 
-// Support for packed documents that attend only to themselves. ONE_ROW: with micro-batches of one sequence.
-typedef enum { PACKS_NOT, PACKS_ROWS, PACKS_ONE_ROW } PackFlavour;
+// Support for packed documents that attend only to themselves. ONE_ROW: with micro-batches of one sequence. BY_MASK: by
+// FlexAttention too, whose kernel is Triton's; BY_MASK_ALWAYS: no other attention is had.
+typedef enum { PACKS_NOT, PACKS_ROWS, PACKS_ONE_ROW, PACKS_BY_MASK, PACKS_BY_MASK_ALWAYS } PackFlavour;
 
 // The orders in which axes may be mapped to ranks. DP_AS_ONE: dp_replicate and dp_shard are one dimension, which is
 // cut into instances after cp has been joined to it.

@@ -10,7 +10,8 @@ const char *pack_rule(const Target *target, const TrainPlan *plan, Arena *arena)
     }
     REFUSE_IF(arena, target->pack_flavour == PACKS_NOT, "%s@%s has no attention of packed documents: use pack 0",
               target->name, target->version);
-    REFUSE_IF(arena, plan->attention == ATTENTION_EAGER || plan->attention == ATTENTION_TRITON,
+    const bool by_mask = target->pack_flavour == PACKS_BY_MASK || target->pack_flavour == PACKS_BY_MASK_ALWAYS;
+    REFUSE_IF(arena, plan->attention == ATTENTION_EAGER || (plan->attention == ATTENTION_TRITON && !by_mask),
               "pack=%d needs a kernel of variable lengths, attention=%s has none: use attention flash", plan->pack,
               attention_names[plan->attention]);
     REFUSE_IF(arena, cp > 1, "packed documents (pack=%d) cut over cp=%d are not predicted: use cp=1 or pack 0",

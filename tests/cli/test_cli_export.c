@@ -190,3 +190,22 @@ Test(cli_export, sdpa_is_what_pytorch_takes_on_the_chip_and_flash_beside_cudnns_
         program_run_free(&run);
     }
 }
+
+// Flavors of torchtitan 0.2 say how attention is masked, in its 0.3 it always is by document.
+Test(cli_export, documents_of_torchtitan_are_a_flavor_and_a_word_on_the_data) {
+    static const struct {
+        const char *format, *target, *model, *out, *err;
+    } cases[] = {
+        {"torchtitan-toml", "torchtitan", "llama-3.1-8b", "flavor = \"8B_flex\"", ""},
+        {"torchtitan-toml", "torchtitan", "llama-2-7b", "attn_mask_type block_causal", ""},
+        {"torchtitan-toml", "torchtitan", "qwen3-8b", "", "no flavor of qwen3 8B that masks by document"},
+        {"torchtitan-python", "torchtitan@0.3", "qwen3-8b", "documents of 512 tokens in the mean", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ProgramRun run = CLI("export", "--as", cases[i].format, "--mesh", "dp_shard=8", "--model", cases[i].model,
+                             "--target", cases[i].target, "--pack", "512");
+        cr_expect(strstr(run.out, cases[i].out) && strstr(run.err, cases[i].err), "case %zu:\n%s%s", i, run.out,
+                  run.err);
+        program_run_free(&run);
+    }
+}

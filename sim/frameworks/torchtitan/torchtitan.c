@@ -62,7 +62,7 @@ static const TargetVersion torchtitan_0_2 = {
         SET(split_loss_fp32_copies, 1),         // the same: loss_parallel's exponentials
         SET(runtime.optimizer_bytes_per_parameter, 40.0),  // sim/SOURCES.md A6
         SET(updates_in_backward, true),                    // optimizer.early_step_in_backward (components/optimizer.py)
-        SET(pack_flavour, PACKS_ROWS),  // flavors _flex and _varlen, of documents that see themselves only
+        SET(pack_flavour, PACKS_BY_MASK),  // flavors _flex and _varlen, of documents that see themselves only
         SET(optimizers, OPTIMIZER_BIT(OPTIMIZER_ADAMW_FOREACH)),  // implementation: fused, its default, or foreach
         // Reserved over live bytes, where no allocator is replayed; 0.2 fits half of its groups better, fewer fit.
         SET(runtime.allocator_slack, 0.15), SET(replayed_slack, 0.15),
@@ -112,8 +112,9 @@ static const TargetVersion torchtitan_head = {
     .evidence = "unvalidated",
     .settings = SETTINGS(
         SET(recompute_counts, RECOMPUTE_ALL_ALIKE),  // SelectiveAC is by operation only
-        // get_attention_config refuses sdpa of language models: FlexAttention or varlen (models/common/config_utils.py)
-        SET(cudnn_first, CUDNN_NEVER_FIRST), SET(updates_in_backward, false),  // gone (components/optimizer)
+        // get_attention_config refuses sdpa of language models: FlexAttention or varlen, masked by the documents whose
+        // positions its data loaders count (models/common/config_utils.py, since its PR 3571)
+        SET(cudnn_first, CUDNN_NEVER_FIRST), SET(pack_flavour, PACKS_BY_MASK_ALWAYS),
         SET(routes_eagerly, false),   // a block is compiled as a whole (its 5242bdf71)
         SET(sums_by_product, false),  // scatter_add again,
         // deterministic (ops/scatter_add.py), which puts rows by index since PyTorch 2.9; rows are padded no more

@@ -96,6 +96,8 @@ static void write_rope_scaling(const RopeScaling *scaling, FILE *out) {
 
 void torchtitan_notes(const ConfigJob *job, FILE *out) {
     const ModelSpec *model = job->model;
+    PRINT_IF(job->plan->pack > 0, out, "Your data: documents of %d tokens in the mean, by which attention is masked.\n",
+             job->plan->pack);
     if (torchtitan_model(model)) {
         return;
     }
@@ -105,6 +107,8 @@ void torchtitan_notes(const ConfigJob *job, FILE *out) {
             model->name, model->hidden, model->layers, model->heads, model->kv_heads, model->ffn, model->vocab,
             model->rope_theta, model->norm_eps);
     write_rope_scaling(&model->rope_scaling, out);
+    PRINT_IF(job->plan->pack > 0 && job->target->pack_flavour == PACKS_BY_MASK, out,
+             ", attn_type flex, attn_mask_type block_causal");
     fputs(".\n", out);
 }
 

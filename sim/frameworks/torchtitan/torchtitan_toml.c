@@ -39,9 +39,22 @@ static const char *model_folder(const ConfigJob *job) {
     return known ? known->folder : "llama3";
 }
 
+// Flavors of v0.2.2's models/llama3/__init__.py with attn_mask_type block_causal; those of Qwen 3 have none.
+static const char *masked_flavor(const TitanModel *known) {
+    return strcmp(known->folder, "llama3") == 0 && strcmp(known->flavor, "8B") == 0 ? "8B_flex" : NULL;
+}
+
+static const char *toml_refuse(const ConfigJob *job) {
+    const TitanModel *known = torchtitan_model(job->model);
+    REFUSE_IF(job->arena, job->plan->pack > 0 && known && !masked_flavor(known),
+              "torchtitan 0.2 has no flavor of %s %s that masks by document: use --target torchtitan@0.3 or --pack 0",
+              known->folder, known->flavor);
+    return torchtitan_refuse(job);
+}
+
 static const char *model_flavor(const ConfigJob *job) {
     const TitanModel *known = torchtitan_model(job->model);
-    return known ? known->flavor : job->model->name;
+    return !known ? job->model->name : job->plan->pack > 0 ? masked_flavor(known) : known->flavor;
 }
 
 static bool in_fp8(const ConfigJob *job) {
@@ -418,9 +431,9 @@ const ExportFormat export_torchtitan_toml = {
                EXPORT_EAGER | EXPORT_COMPILED),
     .takes = PLAN_BIT(PLAN_RESHARD) | PLAN_BIT(PLAN_MASTER_WEIGHTS) | PLAN_BIT(PLAN_TP_OVERLAP) |
              PLAN_BIT(PLAN_RECOMPUTE_EVERY) | PLAN_BIT(PLAN_OPTIMIZER) | PLAN_BIT(PLAN_UPDATE_IN_BACKWARD) |
-             PLAN_BIT(PLAN_DISPATCH) | PLAN_BIT(PLAN_OFFLOAD),
+             PLAN_BIT(PLAN_DISPATCH) | PLAN_BIT(PLAN_OFFLOAD) | PLAN_BIT(PLAN_PACK),
     .stages = true,
-    .refuse = torchtitan_refuse,
+    .refuse = toml_refuse,
     .notes = torchtitan_notes,
     .write = torchtitan_toml_write,
     .launch = launch_torchrun,

@@ -389,6 +389,13 @@ Test(run_case, sdpa_of_torchtitan_is_cudnns_on_hopper_since_its_code_says_so) {
     cr_expect_eq(kernel_on("fsdp1", "dgx-h100", "2026-01-01"), ATTENTION_FLASH);
 }
 
+Test(run_case, documents_of_a_mask_are_the_columns_and_none_is_sdpas) {
+    const TrainPlan plan = plan_of("id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
+                                   "cp,tp,seq_len,micro_batch,attention,pack\n"
+                                   "a,2026-05,m,32,4096,32,11008,32000,dgx-h100,torchtitan,1,8,1,1,4096,1,flash,427\n");
+    cr_expect(plan.pack == 427 && plan.attention == ATTENTION_FLASH);
+}
+
 static LossForm loss_with(const char *kernels, const char *loss) {
     const char *text = arena_format(&arena,
                                     "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,"

@@ -5,6 +5,8 @@
 
 #include "sim/cluster/cluster.h"
 #include "sim/cost/cost.h"
+#include "sim/frameworks/plan_rules.h"
+#include "sim/frameworks/target.h"
 #include "sim/step/step.h"
 #include "tests/support/lowered.h"
 
@@ -93,4 +95,23 @@ Test(packing, is_refused_where_nobody_runs_it) {
     cr_expect(is_legal((LoweredRequest){.target = "megatron@bridge-0.6", .mesh = "dp_shard=2", .zero = 1}));
     cr_expect_not(
         is_legal((LoweredRequest){.target = "megatron@bridge-0.6", .mesh = "dp_shard=2", .zero = 1, .micro_batch = 2}));
+}
+
+// FlexAttention's kernel is Triton's, and takes a mask of documents.
+Test(packing, takes_triton_where_a_mask_is_by_document) {
+    TrainPlan plan = {.seq = 4096, .micro_batch = 1, .pack = 512, .attention = ATTENTION_TRITON};
+    static const struct {
+        const char *target;
+        bool legal;
+    } cases[] = {{"torchtitan", true}, {"torchtitan@0.3", true}, {"accelerate", false}, {"axolotl", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const Target *target;
+        Error error = {0};
+        cr_assert_eq(target_find(cases[i].target, &target, &error), STATUS_OK, "%s", error.message);
+        plan.mesh = (Mesh){.size = {0}};
+        for (int axis = 0; axis < AXIS_COUNT; axis++) {
+            plan.mesh.size[axis] = 1;
+        }
+        cr_expect_eq(pack_rule(target, &plan, &arena) == NULL, cases[i].legal, "%s", cases[i].target);
+    }
 }
