@@ -203,6 +203,8 @@ static const TargetField fields[] = {
     WORDS(runtime.cudnn_since),
     WORDS(runtime.runs_on),  // the cluster's hash has what it is
     WORDS(runtime.runs_machine),
+    WORDS(runtime.masks_since),
+    WORDS(runtime.masked_tokens),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace
     WORDS(runtime.host_pace),          // and a target of a cluster that one
     WORDS(expert_flavour),             // of models with experts only

@@ -83,6 +83,8 @@ typedef struct TargetRuntime {
     double memory_passes;  // traffic of norms, rotary and activation over the minimum; 0 = by the plan's fused mode
     double loss_bytes_per_logit;  // traffic of the loss per logit, both ways; 0 = by the plan's fused mode
     const char *cudnn_since;      // its runs since that date have SDPA pick cuDNN's kernel first; NULL = never
+    const char *masks_since;      // its runs since that date mask the documents of a sequence; NULL = never
+    int masked_tokens;            // of a document in the data of its recipes, in the mean
     bool joins_apart;     // what attention reads is put together by operations of their own; layer norms are PyTorch's
     bool strided_rotary;  // eager, queries and keys are turned once heads are before tokens
     bool pads_rows;       // the model is compiled as a whole, its head with it: TorchInductor pads rows to whole loads

@@ -373,20 +373,28 @@ Test(run_case, experts_in_mxfp8_may_have_no_weights_in_bf16_either) {
     cr_expect_not(may_keep_experts_in_fp8("tensorwise", 4));
 }
 
-static AttentionKernel kernel_on(const char *target, const char *cluster, const char *date) {
+static TrainPlan plan_by(const char *software, const char *target, const char *cluster, const char *date) {
     const char *text = arena_format(&arena,
-                                    "id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
-                                    "cp,tp,seq_len,micro_batch,attention\n"
-                                    "a,%s,m,32,4096,32,11008,32000,%s,%s,1,8,1,1,4096,1,flash\n",
-                                    date, cluster, target);
-    return plan_of(text).attention;
+                                    "id,date,software,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,"
+                                    "dp_shard,cp,tp,seq_len,micro_batch,attention\n"
+                                    "a,%s,%s,m,32,4096,32,11008,32000,%s,%s,1,8,1,1,4096,1,flash\n",
+                                    date, software, cluster, target);
+    return plan_of(text);
 }
 
 Test(run_case, sdpa_of_torchtitan_is_cudnns_on_hopper_since_its_code_says_so) {
-    cr_expect_eq(kernel_on("torchtitan", "dgx-h100", "2025-10-09"), ATTENTION_CUDNN);
-    cr_expect_eq(kernel_on("torchtitan", "dgx-h100", "2025-10-08"), ATTENTION_FLASH);
-    cr_expect_eq(kernel_on("torchtitan", "dgx-a100-80g", "2026-01-01"), ATTENTION_FLASH);
-    cr_expect_eq(kernel_on("fsdp1", "dgx-h100", "2026-01-01"), ATTENTION_FLASH);
+    cr_expect_eq(plan_by("", "torchtitan", "dgx-h100", "2025-10-09").attention, ATTENTION_CUDNN);
+    cr_expect_eq(plan_by("", "torchtitan", "dgx-h100", "2025-10-08").attention, ATTENTION_FLASH);
+    cr_expect_eq(plan_by("", "torchtitan", "dgx-a100-80g", "2026-01-01").attention, ATTENTION_FLASH);
+    cr_expect_eq(plan_by("", "fsdp1", "dgx-h100", "2026-01-01").attention, ATTENTION_FLASH);
+}
+
+Test(run_case, torchtitan_masks_documents_of_c4_since_its_code_has_flex_attention_alone) {
+    cr_expect_eq(plan_by("", "torchtitan", "dgx-h100", "2026-06-08").pack, 0);
+    cr_expect_eq(plan_by("", "torchtitan", "dgx-h100", "2026-06-09").pack, 427);
+    cr_expect_eq(plan_by("torchtitan 0.3", "torchtitan", "dgx-h100", "2026-06-09").attention, ATTENTION_FLASH);
+    cr_expect_eq(plan_by("ezpz", "torchtitan", "dgx-h100", "2026-06-09").pack, 0);
+    cr_expect_eq(plan_by("", "fsdp1", "dgx-h100", "2026-06-09").pack, 0);
 }
 
 Test(run_case, documents_of_a_mask_are_the_columns_and_none_is_sdpas) {
