@@ -115,6 +115,20 @@ static int kernels_beside(const TrainPlan *plan, const Task *task) {
     return plan->op_fuser ? 1 : each * task->groups + BIAS_KERNELS_OF_ALL;
 }
 
+// Liger's kernels in place of transformers' experts (LigerExperts of 0.8, ops/fused_moe.py: tiles of 64 tokens) keep up
+// this many FLOP/s however fast the chip is: 128 experts of 768, 8 a token, on a B300 4.99 ms forward and 19.83 back
+// for 32,768 tokens, 1.32 and 5.06 for 8,192 (dev/moe_research of michaelroyzen/Liger-Kernel, v0), less the order of
+// rows and the activation, tasks of their own here. On an H100 7.34 and 20.49 (Liger's all_benchmark_data.csv).
+static const double liger_forward_flops = 590e12, liger_backward_flops = 262e12;
+
+static double liger_s(const StepProgram *program, const Task *task) {
+    const TrainPlan *plan = &program->plan;
+    const bool indexes = program->target->runtime.indexes_experts && plan->mesh.size[AXIS_EP] == 1;
+    const bool replaced = plan->fused == FUSED_FUSED && !program->model.experts.bias;
+    const bool forward = task->phase == PHASE_FORWARD || task->phase == PHASE_RECOMPUTE;
+    return !indexes || !replaced ? 0 : task->flops / (forward ? liger_forward_flops : liger_backward_flops);
+}
+
 // Of as many rows for each expert. Calls share their waves on the streams that they are spread over, but each starts
 // anew: 72 products of Transformer Engine on B200 (20 to 256 experts, forward and input gradients) are at -23 % without
 // that and at -10 with it, 8 on A100 at -7 and -5 (MooreThreads/SimuMax, configs/system, group_matmul).
@@ -138,6 +152,7 @@ KernelTime cost_grouped_time(const CostModel *model, const StepProgram *program,
         time.seconds +=
             (task_expert_calls(model->target, &program->plan, task) - 1) * accelerator->gemm[DTYPE_BF16].launch_s;
     }
+    time.seconds = fmax(time.seconds, liger_s(program, task));
     if (task->cast_bytes > 0) {
         const KernelTime biases =
             stream_time(accelerator, (double)task->cast_bytes, kernels_beside(&program->plan, task));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/cost/compute.h"
+#include "sim/cost/cost.h"
 #include "sim/cost/products.h"
 #include "tests/support/lowered.h"
 #include "tests/unit/sim/cost/machines.h"
@@ -278,4 +279,29 @@ Test(expert_launches, a_bias_gradient_by_index_takes_rows_of_an_expert_one_after
     cr_expect_float_eq(cost_repeated_s(&chip, &program, &task), 2 * 8 * 1.37 * 0.98e-6, 1e-7);
     task.groups = 0;
     cr_expect_eq(cost_repeated_s(&chip, &program, &task), 0);
+}
+
+// Of 8,192 tokens on an H100, where plain ones take half as long and less.
+Test(expert_launches, experts_by_ligers_kernels_go_back_at_a_pace_of_their_own) {
+    const ClusterProfile profile = machine_h100();
+    for (int fused = 0; fused < 2; fused++) {
+        const StepProgram program = lowered(&arena, (LoweredRequest){.target = "trainer",
+                                                                     .model = "qwen3-30b-a3b",
+                                                                     .mesh = "dp_shard=8",
+                                                                     .layers = 1,
+                                                                     .seq = 8192,
+                                                                     .bf16 = true,
+                                                                     .fused = fused == 1});
+        const CostModel model = {.profile = &profile, .target = program.target, .chip_factor = 1};
+        int found = 0;
+        for (int32_t i = 0; i < program.task_count; i++) {
+            const Task *task = &program.tasks[i];
+            if (task->kind == TASK_GROUPED_GEMM && task->phase == PHASE_BACKWARD) {
+                const double seconds = cost_grouped_time(&model, &program, task).seconds;
+                cr_expect_eq(seconds >= task->flops / 262e12, fused == 1, "%s: %g s", task->name, seconds);
+                found++;
+            }
+        }
+        cr_expect_eq(found, 4);
+    }
 }
