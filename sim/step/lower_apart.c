@@ -132,11 +132,15 @@ void copy_along(const Lowering *lowering, Op *op) {
 
 // A part's gradient of the head to fp32, and their sum in the gradient's type (casts_loss_sums): of 16 bytes in bf16,
 // of 20 in fp32, the product that adds has 4 and 8. Of these those that convert, the sum into bf16 too.
-void cast_loss_sum(const Lowering *lowering, Op *op, int64_t elements, Dtype sum) {
+// Until it is added a part's is there as the product wrote it and in fp32.
+void cast_loss_sum(Lowering *lowering, Op *op, int64_t elements, Dtype sum) {
     static const Apart half = {12, 2, 12}, full = {12, 1, 6};
     const bool fused = target_loss(lowering->target, lowering->plan) == LOSS_FUSED;
     if (fused && lowering->target->runtime.casts_loss_sums) {
+        const int32_t product = lowering_tensor(lowering, "head_part", ROLE_LOGITS, lowering->dims.dtype, elements);
+        const int32_t cast = lowering_tensor(lowering, "head_part_fp32", ROLE_LOGITS, DTYPE_FP32, elements);
         add_apart(op, sum == DTYPE_FP32 ? &full : &half, elements);
+        OP_OPERANDS(op, ACCESS_WRITE, op_whole(lowering, product), op_whole(lowering, cast));
     }
 }
 

@@ -94,7 +94,7 @@ typedef struct Rows {
 } Rows;
 void add_forward_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 void add_input_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
-void cast_loss_sum(const Lowering *lowering, Op *op, int64_t elements, Dtype sum);
+void cast_loss_sum(Lowering *lowering, Op *op, int64_t elements, Dtype sum);
 void add_weight_gradient_rows(Lowering *lowering, Section section, const Linear *linear, const Rows *rows);
 
 // ---- what an adapter adds to its linear layer; no-ops for a layer without one (lower_adapters.c)

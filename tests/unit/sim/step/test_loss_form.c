@@ -149,6 +149,8 @@ Test(loss_form, a_fused_loss_that_casts_its_sums_takes_elements_of_the_head_one_
             }
         }
         cr_expect_eq(parts, 32);
+        const double cast = cases[i].casts ? 128256.0 * 4096 : 0;  // 5,233 MiB in all on B200 (Liger-Kernel PR 1339)
+        cr_expect_float_eq(bytes_of(&program, "head_part") + bytes_of(&program, "head_part_fp32"), 6 * cast, 0.5);
     }
     const StepProgram whole = program_of("accelerate@1.14", LOSS_WHOLE);
     for (int32_t k = 0; k < whole.task_count; k++) {
