@@ -117,6 +117,16 @@ static OpRef kept_values(Lowering *lowering) {
     return whole && !apart ? op_absent() : op_whole(lowering, received_by(lowering, "experts_values", width));
 }
 
+// What autograd keeps beside that where gpt-oss's gate is Python's (_apply_gate): the gate within its limit, its
+// sigmoid, and the other half within its own, plus one.
+static OpRef kept_clamped(Lowering *lowering) {
+    enum { KEPT = 3 };
+    const bool written_out = indexes_experts(lowering) && lowering->plan->fused != FUSED_COMPILED;
+    return written_out && lowering->model->experts.bias
+               ? op_whole(lowering, received_by(lowering, "experts_clamped", KEPT * expert_ffn(lowering)))
+               : op_absent();
+}
+
 static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const char *name) {
     Op *op = add_routed(lowering, section, kind, name);
     op_size(op, received_rows(lowering), expert_ffn(lowering));
@@ -196,6 +206,7 @@ static void activate(Lowering *lowering, const ExpertTensors *tensors) {
     }
     op_operand(op, op_whole(lowering, tensors->act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
+    op_operand(op, kept_clamped(lowering), ACCESS_WRITE);
     told(lowering, op, tensors->come);
 }
 
@@ -484,6 +495,7 @@ static Op *activate_backward(Lowering *lowering, const ExpertTensors *tensors, i
         op_operand(op, column(lowering, gate_up, expert_ffn(lowering)), ACCESS_READ);
     }
     op_operand(op, kept_values(lowering), ACCESS_READ);
+    op_operand(op, kept_clamped(lowering), ACCESS_READ);
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
     if (gates_experts(lowering)) {
         op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);

@@ -67,6 +67,7 @@ static const char *const expert_drops[] = {
     "experts_sent",
     "experts_came",
     "experts_values",
+    "experts_clamped",
     "experts_in",
     "experts_gate_up",
     "experts_gate_up_fp8",

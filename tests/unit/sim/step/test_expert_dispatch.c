@@ -258,6 +258,15 @@ Test(expert_dispatch, experts_of_one_rank_have_their_rows_ordered_once_more_wher
     cr_expect_null(of_phase(&plain, "tokens by expert", PHASE_FORWARD));
 }
 
+static bool has_buffer(const StepProgram *program, const char *name) {
+    for (int32_t i = 0; i < program->buffer_count; i++) {
+        if (strcmp(program->buffers[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // transformers 5 picks rows, results and biases by an index (grouped_mm_experts_forward); Liger's kernels have experts
 // of their own, but none with biases.
 Test(expert_dispatch, transformers_puts_gradients_of_experts_back_in_sorted_order) {
@@ -285,6 +294,7 @@ Test(expert_dispatch, transformers_puts_gradients_of_experts_back_in_sorted_orde
         cr_expect_eq(of_phase(&program, "experts swiglu", PHASE_FORWARD)->apart_elements > 0, indexed && experts->bias);
         const int64_t picked = experts->bias ? (int64_t)8 * 64 * experts->active * program.model.hidden : 0;
         cr_expect_eq(of_phase(&program, "experts down", PHASE_FORWARD)->cast_bytes, each ? picked / 8 * 28 : picked);
+        cr_expect_eq(has_buffer(&program, "experts_clamped"), indexed && experts->bias);
         if (experts->bias) {
             cr_expect_eq(of_phase(&program, "bias gradient", PHASE_BACKWARD)->groups, indexed ? experts->count : 0);
         }
