@@ -17,6 +17,9 @@ Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Er
 Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Arena *arena, ConfigNode **root,
                     Error *error);
 
+// The key of a script that is given its arguments when it starts: by which parser.
+#define PYTHON_PARSER "parsed by"
+
 // ---- for the parsers, one file per syntax
 
 typedef struct ConfigSource {

@@ -10,10 +10,13 @@
 
 typedef struct Python {
     PythonReader in;
-    const char *function, *assigning;                // the current `def`, and the one that assigned; NULL
-    int whole_line, adapter_line, accelerator_line;  // where a whole configuration, a LoraConfig, an Accelerator is; 0
-    ConfigNode *accelerator;                         // the Accelerator's arguments, until all is read
-    Error no_accelerator;                            // why they are not read
+    const char *function, *assigning;  // the current `def`, and the one that assigned; NULL
+    int whole_line, accelerator_line;  // where a whole configuration, an Accelerator is; 0
+    ConfigNode *accelerator;           // the Accelerator's arguments, until all is read
+    Error no_accelerator;              // why they are not read
+    const char *whole_name;            // that was given a script's whole configuration; NULL
+    ConfigNode *set;                   // of cfg.a.b = value, in order: they count where no script is
+    Error several;                     // why they are not read
 } Python;
 
 static bool is_config(const char *name, size_t length) {
@@ -29,12 +32,41 @@ static Status claim(Python *python, int line) {
     return STATUS_OK;
 }
 
-static Status take_paths(Python *python, ConfigNode *root, const char **paths, int count, int line) {
+// What is wrong with a recipe is nothing to a script, whose functions may well have something of their own that they
+// call config: it is said by place_set().
+static void claim_quietly(Python *python, int line) {
+    const ConfigSource *source = python->in.source;
+    Error wrong = {0};
+    ConfigSource quiet = *source;
+    quiet.error = &wrong;
+    python->in.source = &quiet;
+    const Status status = claim(python, line);
+    python->in.source = source;
+    if (status != STATUS_OK && python->several.status == STATUS_OK) {
+        python->several = wrong;
+    }
+}
+
+static Status take_paths(Python *python, const char **paths, int count, int line) {
     ConfigNode *value = NULL;
-    TRY(claim(python, line));
+    claim_quietly(python, line);
     TRY(python_read_value(&python->in, 0, &value));
     for (int i = 0; i < count; i++) {
-        TRY(python_put(&python->in, root, paths[i], value, line));
+        ConfigNode *set = config_copy(value, python->in.source->arena);
+        set->key = paths[i];
+        set->line = line;
+        config_append(python->in.source->arena, python->set, set);
+    }
+    return STATUS_OK;
+}
+
+static Status place_set(Python *python, ConfigNode *root) {
+    if (python->several.status != STATUS_OK) {
+        *python->in.source->error = python->several;
+        return python->several.status;
+    }
+    for (const ConfigNode *node = python->set->first; node; node = node->next) {
+        TRY(python_put(&python->in, root, node->key, node, node->line));
     }
     return STATUS_OK;
 }
@@ -42,7 +74,14 @@ static Status take_paths(Python *python, ConfigNode *root, const char **paths, i
 // ---- configurations that are made whole
 
 // Classes whose arguments are one; the last word of a call, "transformers.TrainingArguments".
-static const char *const wholes[] = {"TrainingArguments", "SFTConfig"};
+static const char *const wholes[] = {"TrainingArguments", "Seq2SeqTrainingArguments",
+                                     "SFTConfig",         "DPOConfig",
+                                     "GRPOConfig",        "KTOConfig",
+                                     "ORPOConfig",        "CPOConfig",
+                                     "RLOOConfig",        "PPOConfig",
+                                     "BCOConfig",         "GKDConfig",
+                                     "OnlineDPOConfig",   "RewardConfig",
+                                     "PRMConfig"};
 static const char accelerator[] = "Accelerator";  // that a script makes
 
 static bool is_call_to(const char *at, const char *class) {
@@ -130,14 +169,9 @@ static Status only_one(Python *python, int *other, const char *what) {
     return STATUS_OK;
 }
 
-static Status claim_whole(Python *python) {
-    TRY(claim(python, python->in.line));
-    return only_one(python, &python->whole_line, "configuration");
-}
-
 static Status take_whole(Python *python, ConfigNode *root, const char *name) {
     const int line = python->in.line;
-    TRY(claim_whole(python));
+    TRY(only_one(python, &python->whole_line, "configuration"));
     TRY(take_arguments(python, root, ""));
     return python_put(&python->in, root, name, config_scalar(python->in.source->arena, name, "true", line), line);
 }
@@ -201,15 +235,12 @@ static Status take_return(Python *python, ConfigNode *root) {
     if (taken) {
         return STATUS_OK;
     }
-    if (python_is_call_of(python->in.at, "Trainer.Config")) {
-        TRY(claim_whole(python));
-        return take_arguments(python, root, "");
-    }
-    if (!python_is_call_of(python->in.at, "LoraConfig")) {
+    if (!python_is_call_of(python->in.at, "Trainer.Config")) {
         return STATUS_OK;
     }
-    TRY(only_one(python, &python->adapter_line, "LoraConfig"));
-    return take_arguments(python, root, "peft_config");
+    TRY(claim(python, python->in.line));
+    TRY(only_one(python, &python->whole_line, "configuration"));
+    return take_arguments(python, root, "");
 }
 
 // Those that a model is loaded with: arguments = {...}, arguments["key"] = value, arguments.update(key=value).
@@ -255,6 +286,33 @@ static const char *value_given(const char *at) {
     }
 }
 
+static size_t column_of(const Python *python, const char *at) {
+    size_t column = 0;
+    while (at - column > python->in.source->text && at[-1 - (ptrdiff_t)column] != '\n') {
+        column++;
+    }
+    return column;
+}
+
+// args.name = value of a whole configuration that was made before; further in than that was, it is as the script runs.
+static Status take_attribute(Python *python, ConfigNode *root, bool *taken) {
+    const char *at = python->in.at, *whole = python->whole_name;
+    const size_t length = dotted_length(at), own = whole ? dotted_length(whole) : 0;
+    const char *sign = at + length + strspn(at + length, " ");
+    *taken = own > 0 && length > own + 1 && at[own] == '.' && strncmp(at, whole, own) == 0 && sign[0] == '=' &&
+             sign[1] != '=';
+    if (!*taken) {
+        return STATUS_OK;
+    }
+    const char *path = python_copied(&python->in, at + own + 1, length - own - 1);
+    const bool branches = column_of(python, at) > column_of(python, whole);
+    const int line = python->in.line;
+    ConfigNode *value = NULL;
+    TRY(python_read_from(&python->in, sign + 1, &value));
+    value->of_run |= branches;
+    return python_put(&python->in, root, path, value, line);
+}
+
 // NAME = value.
 static Status take_name(Python *python) {
     const size_t length = dotted_length(python->in.at);
@@ -287,8 +345,13 @@ static Status take_other(Python *python, ConfigNode *root) {
     if (taken) {
         return STATUS_OK;
     }
+    TRY(take_attribute(python, root, &taken));
+    if (taken) {
+        return STATUS_OK;
+    }
     const char *given = value_given(python->in.at);
     if (given > python->in.at && (whole_called(given) || makes_accelerator(given))) {
+        python->whole_name = whole_called(given) ? python->in.at : python->whole_name;
         python_go_to(&python->in, given);
         return take_object(python, root, &taken);
     }
@@ -300,7 +363,8 @@ static Status read_statement(Python *python, ConfigNode *root) {
     const char *paths[PATHS_MOST];
     int count = 0;
     const int line = python->in.line;
-    while (count < PATHS_MOST) {
+    const char *begin = python->in.at;
+    while (count < PATHS_MOST && !python->whole_name) {
         const size_t length = dotted_length(python->in.at), first = strcspn(python->in.at, ".=( \t\n");
         const char *sign = python->in.at + length + strspn(python->in.at + length, " ");
         if (length == 0 || first > length || !is_config(python->in.at, first) || sign[0] != '=' || sign[1] == '=') {
@@ -313,10 +377,11 @@ static Status read_statement(Python *python, ConfigNode *root) {
     }
     bool taken = false;  // config = SFTConfig(...)
     if (count > 0 && strcmp(paths[count - 1], "_base_") == 0) {
+        python->whole_name = whole_called(python->in.at) ? begin : NULL;
         TRY(take_object(python, root, &taken));
     }
     if (!taken) {
-        TRY(count == 0 ? take_other(python, root) : take_paths(python, root, paths, count, line));
+        TRY(count == 0 ? take_other(python, root) : take_paths(python, paths, count, line));
     }
     while (*python->in.at && *python->in.at != '\n') {
         python_go_to(&python->in, *python->in.at == '"' || *python->in.at == '\'' ? behind_string(python->in.at)
@@ -346,12 +411,27 @@ static void add_constants(const Python *python, ConfigNode *root) {
     }
 }
 
+// A script whose arguments are those that it is started with.
+static Status note_parser(Python *python, ConfigNode *root) {
+    static const char *const parsers[] = {"HfArgumentParser(", "TrlParser("};
+    for (size_t i = 0; i < sizeof parsers / sizeof parsers[0]; i++) {
+        if (strstr(python->in.source->text, parsers[i]) && !root->first) {
+            const char *name = python_copied(&python->in, parsers[i], strlen(parsers[i]) - 1);
+            config_append(python->in.source->arena, root,
+                          config_scalar(python->in.source->arena, PYTHON_PARSER, name, 1));
+            return STATUS_OK;
+        }
+    }
+    return STATUS_OK;
+}
+
 Status config_python(const ConfigSource *source, ConfigNode **root) {
     Python python = {.in = {.source = source, .at = source->text, .line = 1}};
     PythonReader *in = &python.in;
     *root = config_node(source->arena, NODE_MAP, 1);
     in->names = python_names(source->text, source->arena);
     in->values = config_node(source->arena, NODE_MAP, 1);
+    python.set = config_node(source->arena, NODE_LIST, 1);
     for (python_skip_space(in, true); *in->at; python_skip_space(in, true)) {
         if (strncmp(in->at, "def ", 4) == 0) {
             python.function = python_copied(in, in->at + 4, dotted_length(in->at + 4));
@@ -360,7 +440,8 @@ Status config_python(const ConfigSource *source, ConfigNode **root) {
     }
     TRY(place_accelerator(&python, *root));
     if (!is_script(*root)) {
-        return STATUS_OK;
+        TRY(place_set(&python, *root));
+        return note_parser(&python, *root);
     }
     add_constants(&python, *root);
     return python_take_model(in, *root);

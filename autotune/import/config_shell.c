@@ -460,6 +460,29 @@ static ShellList given_by_variables(Script *script) {
     return words;
 }
 
+static const char *without_dashes(const char *key, Arena *arena) {
+    if (strncmp(key, "--", 2) != 0) {
+        return NULL;
+    }
+    char *plain = arena_text(arena, key + 2);
+    for (char *at = plain; *at; at++) {
+        *at = *at == '-' ? '_' : *at;
+    }
+    return plain;
+}
+
+// Options that HfArgumentParser makes of dataclasses are their fields, as in a file of them.
+static void take_arguments(const ConfigSource *source, ConfigNode *root) {
+    static const char *const marks[] = {"--per_device_train_batch_size", "--per-device-train-batch-size",
+                                        "--model_name_or_path", "--finetuning_type"};
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        if (config_child(root, marks[i])) {
+            config_rename_keys(source->arena, root, without_dashes);
+            return;
+        }
+    }
+}
+
 Status config_shell(const ConfigSource *source, ConfigNode **root) {
     Script script = {.shell = {.source = source, .at = source->text, .line = 1}};
     script.shell.made = &script.made_bytes;
@@ -480,6 +503,7 @@ Status config_shell(const ConfigSource *source, ConfigNode **root) {
             i++;
         }
     }
+    take_arguments(source, *root);
     if (launcher->first) {
         config_append(source->arena, *root, launcher);
     }

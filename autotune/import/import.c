@@ -145,6 +145,13 @@ static Status recognise(const char *path, const ConfigNode *root, const ImportFo
     }
     char names[ERROR_HINT_BYTES];
     framework_names(has_config, names, sizeof names);
+    const ConfigNode *parser = config_child(root, PYTHON_PARSER);
+    if (parser) {
+        return error_set(error, STATUS_USAGE,
+                         "the arguments of %s are those that it is started with (%s): give their YAML, or the shell "
+                         "script that starts it",
+                         path, parser->text);
+    }
     if (most > 0) {
         error_set(error, STATUS_USAGE, "%s could be the config of more than one framework", path);
     } else {

@@ -415,7 +415,8 @@ static Status accelerate_read(Import *import, Error *error) {
 const ImportFormat import_accelerate = {
     .name = "accelerate",
     .marks = "compute_environment distributed_type machine_rank num_processes fsdp_config parallelism_config "
-             "main_training_function Accelerator",
+             "main_training_function mixed_precision downcast_bf16 use_cpu same_network dynamo_config fp8_config "
+             "Accelerator",
     .keys = {.mesh = "parallelism_config_{dp_replicate,dp_shard,cp,tp}_size",
              .micro_batch = "the batch size of your DataLoader",
              .reshard = "fsdp_reshard_after_forward",

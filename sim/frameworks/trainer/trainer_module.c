@@ -144,10 +144,16 @@ void trainer_take_init_kwargs(Import *import) {
 }
 
 Status trainer_read_module(Import *import, Error *error) {
-    static const char *const known[] = {"TrainingArguments SFTConfig parallelism_config model_arguments",
-                                        "MICRO_BATCH",  // beside them
-                                        NULL};
-    if (!import_has(import, "TrainingArguments") && !import_has(import, "SFTConfig")) {
+    static const char *const known[] = {
+        "TrainingArguments Seq2SeqTrainingArguments SFTConfig parallelism_config model_arguments",
+        "MICRO_BATCH",  // beside them
+        NULL};
+    static const char *const classes[] = {"TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig"};
+    bool is_module = false;
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        is_module |= import_has(import, classes[i]);
+    }
+    if (!is_module) {
         return STATUS_OK;
     }
     if (!import->model) {

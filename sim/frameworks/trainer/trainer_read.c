@@ -57,7 +57,9 @@ static const char *const of_no_matter[] = {
     // of the scripts that come with transformers
     "model_name_or_path tokenizer_name config_name dataset_name dataset_config_name train_file validation_file",
     "max_train_samples max_eval_samples preprocessing_num_workers overwrite_cache validation_split_percentage",
-    "streaming trust_remote_code token model_revision cache_dir", NULL};
+    "streaming trust_remote_code token model_revision cache_dir",
+    // in front of the script that is launched
+    "launcher", NULL};
 
 // ---- precision, kernels
 
@@ -264,6 +266,9 @@ static Status read_adapters(Import *import, Error *error) {
     if (adapters) {
         return peft_read(import, &peft_keys, peft_finetune(in_4bit, in_8bit), error);
     }
+    const char *rank = import_has(import, "lora_r") ? "lora_r" : "lora_rank";
+    FIND_IF(import_has(import, rank) && !import_has(import, "use_peft"), import, FINDING_ASSUMED, rank,
+            "adapters that your script makes of it are not read: --finetune lora, with --lora-rank");
     FIND_IF(in_4bit || in_8bit, import, FINDING_REFUSED, in_4bit ? "load_in_4bit" : "load_in_8bit",
             "a model that is loaded in fewer bits cannot be trained without use_peft");
     return STATUS_OK;
@@ -330,7 +335,8 @@ static Status read(Import *import, Error *error) {
 
 const ImportFormat import_trainer = {
     .name = "trainer",
-    .marks = "per_device_train_batch_size fsdp TrainingArguments per_device_eval_batch_size num_train_epochs "
+    .marks = "per_device_train_batch_size fsdp TrainingArguments Seq2SeqTrainingArguments per_device_eval_batch_size "
+             "num_train_epochs "
              "model_name_or_path do_train do_eval block_size output_dir finetuning_type cutoff_len template",
     .keys = TRAINER_KEYS,
     .read = read};

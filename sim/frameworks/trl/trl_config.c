@@ -2,11 +2,49 @@
 // as the YAML of `trl sft --config` (1.16, trainer/sft_config.py, trainer/base_config.py, scripts/utils.py), which
 // holds ModelConfig and ScriptArguments too.
 
+#include <string.h>
+
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/trainer/trainer_files.h"
 #include "sim/frameworks/trl/trl_files.h"
 
 // ---- reading
+
+// Classes of its other trainers, and keys that only they have.
+#define PREFERENCES                                                                                                    \
+    "DPOConfig GRPOConfig KTOConfig ORPOConfig CPOConfig RLOOConfig PPOConfig BCOConfig GKDConfig OnlineDPOConfig "    \
+    "RewardConfig PRMConfig"
+static const char *const of_others[] = {
+    "beta",         "num_generations",   "max_completion_length",    "max_prompt_length",
+    "reward_funcs", "reward_model_path", "precompute_ref_log_probs", NULL};
+
+static bool learns_preferences(Import *import, const char **key) {
+    static const char classes[] = PREFERENCES;
+    for (const char *at = classes; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        *key = arena_format(import->arena, "%.*s", (int)strcspn(at, " "), at);
+        if (import_has(import, *key)) {
+            return true;
+        }
+    }
+    for (int i = 0; of_others[i]; i++) {
+        *key = of_others[i];
+        if (import_has(import, *key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void refuse_preferences(Import *import) {
+    const char *key = NULL;
+    if (!learns_preferences(import, &key)) {
+        return;
+    }
+    import_refuse(import, key, "training on preferences or rewards is not modelled yet: SFTConfig is read");
+    for (const ConfigNode *node = import->root->first; node; node = node->next) {
+        import_known(import, (const char *const[]){node->key, NULL});
+    }
+}
 
 static const ImportLeftOut left_out[] = {
     {"activation_offloading", NULL,
@@ -57,6 +95,7 @@ static Status trl_read(Import *import, Error *error) {
                                              .recomputes = true,
                                              .own_loss = true};
     TRY(trainer_read_arguments(import, &defaults, error));
+    refuse_preferences(import);
     TRY(read_loss(import, error));
     TRY(read_rows(import, error));
     import_leave_out(import, left_out);
@@ -67,8 +106,9 @@ static Status trl_read(Import *import, Error *error) {
 const ImportFormat import_trl = {
     .name = "trl",
     .marks = "per_device_train_batch_size fsdp SFTConfig per_device_eval_batch_size num_train_epochs "
-             "model_name_or_path dataset_name max_length packing padding_free loss_type completion_only_loss "
-             "assistant_only_loss",
+             "model_name_or_path do_train do_eval output_dir dataset_name dataset_mixture max_length packing "
+             "padding_free loss_type completion_only_loss "
+             "assistant_only_loss " PREFERENCES,
     .keys = TRAINER_KEYS,
     .read = trl_read};
 

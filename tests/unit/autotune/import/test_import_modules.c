@@ -246,8 +246,6 @@ Test(import_modules, two_whole_configurations_are_refused_wherever_they_stand) {
          "file:4: another configuration, beside that of line 3"},
         {"args = SFTConfig(bf16=True)\ndef a():\n    return TrainingArguments(fp16=True)\n",
          "file:3: another configuration, beside that of line 1"},
-        {"def a():\n    if big:\n        return LoraConfig(r=64)\n    return LoraConfig(r=8)\n",
-         "file:4: another LoraConfig, beside that of line 3"},
     };
     expect_refused(cases, sizeof cases / sizeof cases[0]);
 }

@@ -463,3 +463,73 @@ Test(import_scripts, methods_of_llama_factory_that_no_plan_holds_are_refused) {
         arena_free(&arena);
     }
 }
+
+Test(import_scripts, trainers_of_preferences_are_refused_and_not_read_as_fine_tuning) {
+    static const struct {
+        const char *text;
+        ConfigSyntax syntax;
+    } cases[] = {
+        {"args = DPOConfig(output_dir=\"out\", beta=0.1, max_prompt_length=512)\n", SYNTAX_PYTHON},
+        {"args = GRPOConfig(\"out\", num_generations=8, bf16=True)\n", SYNTAX_PYTHON},
+        {"model_name_or_path: a/b\ndataset_name: c\nmax_length: 512\nbeta: 0.1\n", SYNTAX_YAML},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const Import import = read_file(cases[i].text, cases[i].syntax, 8, &arena);
+        cr_expect_str_eq(import.format->name, "trl", "case %zu", i);
+        cr_expect(import.refusal && strstr(import.refusal, "training on preferences or rewards"), "case %zu", i);
+        cr_expect(!finds(&import, FINDING_UNKNOWN, ""), "case %zu", i);
+        arena_free(&arena);
+    }
+}
+
+Test(import_scripts, a_script_that_parses_its_arguments_says_what_to_give_instead) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    ConfigNode *root = NULL;
+    const char *text = "parser = HfArgumentParser((ModelArguments, TrainingArguments))\n";
+    cr_assert_eq(config_parse(text, "file", SYNTAX_PYTHON, &arena, &root, &error), STATUS_OK);
+    cr_expect_eq(import_tree(root, "file", "auto", &arena, &import, &error), STATUS_USAGE);
+    cr_expect(strstr(error.message, "give their YAML, or the shell script that starts it"), "%s", error.message);
+    arena_free(&arena);
+}
+
+// Which is what such a script has as a file.
+Test(import_scripts, options_of_a_trainer_s_script_are_its_arguments) {
+    Arena arena = {0};
+    const Import import = read_file("accelerate launch --config_file fsdp.yaml train.py \\\n"
+                                    "  --model_name_or_path \"meta-llama/Llama-2-70b-hf\" --max_length 2048 \\\n"
+                                    "  --bf16 True --packing True --output_dir out --per-device-train-batch-size 8 \\\n"
+                                    "  --gradient_accumulation_steps 4 --gradient_checkpointing True\n",
+                                    SYNTAX_SHELL, 8, &arena);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect_str_eq(import.format->name, "trl");
+    cr_expect_str_eq(import.model, "meta-llama/Llama-2-70b-hf");
+    cr_expect(import.said.micro_batch == 8 && import.said.grad_accum == 4 && import.said.seq == 2048);
+    cr_expect(!finds(&import, FINDING_UNKNOWN, ""));
+    arena_free(&arena);
+}
+
+// What is set behind a condition is known when the script runs.
+Test(import_scripts, attributes_that_a_script_changes_are_those_of_its_arguments) {
+    Arena arena = {0};
+    const Import import = read_file("config = AutoConfig.from_pretrained(name)\nconfig.use_cache = False\n"
+                                    "args = TrainingArguments(\"out\", per_device_train_batch_size=2, bf16=True)\n"
+                                    "args.per_device_train_batch_size = 4\n"
+                                    "if deep:\n    args.gradient_accumulation_steps = 8\n",
+                                    SYNTAX_PYTHON, 8, &arena);
+    cr_expect_eq(import.said.micro_batch, 4);
+    cr_expect(finds(&import, FINDING_ASSUMED, "8 is known when the script runs: say it with --grad-accum"));
+    cr_expect(!finds(&import, FINDING_UNKNOWN, ""));
+    arena_free(&arena);
+}
+
+Test(import_scripts, functions_of_a_script_may_each_have_a_config_of_their_own) {
+    Arena arena = {0};
+    const Import import = read_file("def a():\n    config = load()\n    return config\n"
+                                    "def b():\n    config = dump()\n" ARGUMENTS,
+                                    SYNTAX_PYTHON, 8, &arena);
+    cr_expect_eq(import.said.micro_batch, 2);
+    arena_free(&arena);
+}
