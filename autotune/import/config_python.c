@@ -7,6 +7,8 @@
 
 #include "autotune/import/python_environment.h"
 #include "autotune/import/python_model.h"
+#include "autotune/import/python_options.h"
+#include "sim/base/text.h"
 
 typedef struct Python {
     PythonReader in;
@@ -181,7 +183,32 @@ static bool makes_accelerator(const char *at) {
     return is_call_to(at, accelerator) && *behind_brackets(at + dotted_length(at)) != '.';
 }
 
+// Does each argument of the one that trains differently for it have the same value in the other?
+static bool trains_as(const ConfigNode *call, const ConfigNode *other) {
+    static const char *const of_no_matter[] = {"log_with",       "project_dir",     "logging_dir",
+                                               "project_config", "kwargs_handlers", "rng_types"};
+    enum { COUNT = sizeof of_no_matter / sizeof of_no_matter[0] };
+    for (const ConfigNode *child = call->first; child; child = child->next) {
+        const ConfigNode *same = config_child(other, child->key);
+        if (text_index(of_no_matter, COUNT, child->key) < 0 && !(same && config_same(child, same))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Two that only log otherwise are one.
 static Status read_accelerator(Python *python) {
+    ConfigNode *call = NULL;
+    const PythonReader before = python->in;
+    if (python->accelerator) {
+        TRY(read_call(python, &call));
+        if (trains_as(call, python->accelerator) && trains_as(python->accelerator, call)) {
+            return STATUS_OK;
+        }
+        python->in.at = before.at;
+        python->in.line = before.line;
+    }
     TRY(only_one(python, &python->accelerator_line, accelerator));
     return read_call(python, &python->accelerator);
 }
@@ -431,6 +458,7 @@ Status config_python(const ConfigSource *source, ConfigNode **root) {
     *root = config_node(source->arena, NODE_MAP, 1);
     in->names = python_names(source->text, source->arena);
     in->values = config_node(source->arena, NODE_MAP, 1);
+    in->options = python_options(in);
     python.set = config_node(source->arena, NODE_LIST, 1);
     for (python_skip_space(in, true); *in->at; python_skip_space(in, true)) {
         if (strncmp(in->at, "def ", 4) == 0) {

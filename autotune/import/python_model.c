@@ -7,6 +7,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "sim/frameworks/import_python.h"
+
 typedef struct Calls {
     const char *adapter, *load, *fed;  // the first of each; NULL
     int adapters, loads;
@@ -80,6 +82,28 @@ static Status put_arguments(PythonReader *python, ConfigNode *root, const Config
 }
 
 // Places of names go forward, so those of each call are asked for anew.
+// **name of the call: what a dict of that name holds, else that more is given.
+static Status put_more(PythonReader *python, ConfigNode *root, const ConfigNode *call, const char *at,
+                       const char *above) {
+    Arena *arena = python->source->arena;
+    const ConfigNode *unnamed = config_child(call, "_args_");
+    for (const ConfigNode *item = unnamed ? unnamed->first : NULL; item; item = item->next) {
+        const char *text = python_item_text(item);
+        if (strncmp(text, "**", 2) != 0) {
+            continue;
+        }
+        const ConfigNode *more = python_value_of(python, at, text + 2);
+        if (more && more->kind == NODE_MAP) {
+            TRY(put_arguments(python, root, more, above));
+        } else {
+            ConfigNode *open = config_scalar(arena, NULL, text, item->line);
+            open->of_run = true;
+            TRY(python_put(python, root, arena_format(arena, "%s." PYTHON_MORE, above), open, item->line));
+        }
+    }
+    return STATUS_OK;
+}
+
 static Status read_call(PythonReader *python, const char *at, int line, ConfigNode **call) {
     python->line = line;
     python->names = python_names(python->source->text, python->source->arena);
@@ -91,9 +115,7 @@ static Status put_name(PythonReader *python, ConfigNode *root, const ConfigNode 
     static const char key[] = "MODEL";
     const bool is_name =
         name && name->kind == NODE_SCALAR && !name->of_run && strchr(name->text, '/') && !strchr(name->text, ' ');
-    return !is_name || config_child(root, key)
-               ? STATUS_OK
-               : python_put(python, root, key, config_scalar(python->source->arena, key, name->text, line), line);
+    return !is_name || config_child(root, key) ? STATUS_OK : python_put(python, root, key, name, line);
 }
 
 static const ConfigNode *first_argument(const ConfigNode *call, const char *name) {
@@ -108,7 +130,11 @@ static Status take_load(PythonReader *python, ConfigNode *root, const Calls *cal
         return STATUS_OK;
     }
     TRY(put_name(python, root, first_argument(call, "pretrained_model_name_or_path"), calls->load_line));
-    return config_child(root, "model_arguments") ? STATUS_OK : put_arguments(python, root, call, "model_arguments");
+    if (config_child(root, "model_arguments")) {
+        return STATUS_OK;
+    }
+    TRY(put_arguments(python, root, call, "model_arguments"));
+    return put_more(python, root, call, calls->load, "model_arguments");
 }
 
 // Of SFTTrainer("model", ...), which loads that one itself.
@@ -121,7 +147,11 @@ static Status take_fed(PythonReader *python, ConfigNode *root, const Calls *call
 static Status take_adapter(PythonReader *python, ConfigNode *root, const Calls *calls) {
     ConfigNode *call = NULL;
     TRY(read_call(python, calls->adapter, calls->adapter_line, &call));
-    return call->kind == NODE_MAP ? put_arguments(python, root, call, "peft_config") : STATUS_OK;
+    if (call->kind != NODE_MAP) {
+        return STATUS_OK;
+    }
+    TRY(put_arguments(python, root, call, "peft_config"));
+    return put_more(python, root, call, calls->adapter, "peft_config");
 }
 
 // Which of several it is only the running script knows.

@@ -2,6 +2,8 @@
 
 #include "autotune/import/python_values.h"
 
+#include "autotune/import/python_options.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,7 +354,11 @@ Status python_read_value(PythonReader *python, int depth, ConfigNode **value) {
     }
     take_text(python, from, end, *value);
     python_go_to(python, end);
-    return name == strlen((*value)->text) ? replace_name(python, from, value) : STATUS_OK;
+    if (name == strlen((*value)->text)) {
+        TRY(replace_name(python, from, value));
+        python_take_default(python, *value);
+    }
+    return STATUS_OK;
 }
 
 Status python_read_from(PythonReader *python, const char *at, ConfigNode **value) {

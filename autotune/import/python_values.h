@@ -8,14 +8,17 @@
 #include "autotune/import/config_load.h"
 #include "autotune/import/python_names.h"
 
+struct PythonOptions;
+
 typedef struct PythonReader {
     const ConfigSource *source;
     const char *at;
     int line;
     PythonNames *names;
-    ConfigNode *values;   // of NAME = value, by python_place()
-    bool naming;          // such a value is read, whose own names stay
-    size_t copied_count;  // nodes, for names
+    ConfigNode *values;                   // of NAME = value, by python_place()
+    bool naming;                          // such a value is read, whose own names stay
+    size_t copied_count;                  // nodes, for names
+    const struct PythonOptions *options;  // NULL: not looked for
 } PythonReader;
 
 char *python_copied(const PythonReader *python, const char *from, size_t length);

@@ -26,6 +26,7 @@ ConfigNode *config_copy(const ConfigNode *node, Arena *arena) {
     made->key = node->key;
     made->text = node->text;
     made->of_run = node->of_run;
+    made->option = node->option;
     for (const ConfigNode *child = node->first; child; child = child->next) {
         config_append(arena, made, config_copy(child, arena));
     }

@@ -19,6 +19,7 @@ struct ConfigNode {
     bool used;
     bool alone;                       // an option of a command line without a value, whose text is "true"
     bool of_run;                      // what only a running script knows: text is how it is written, or it is a call
+    const char *option;               // args.name: text is the default of that option of a script; NULL
     ConfigNode *first, *last, *next;  // children in the order of the file
     ConfigNode **of_key;              // of a map: the last child of each name, where its hash says
     size_t child_count, slot_count;   // slots: a power of two, at most half of them full

@@ -102,6 +102,14 @@ Status import_wrong(Import *import, const ConfigNode *node, const char *path, co
                      node->kind == NODE_SCALAR ? "\"" : "");
 }
 
+void import_note_default(Import *import, const char *path) {
+    ConfigNode *node = import_at(import, path);
+    if (node && node->option) {
+        import_find(import, FINDING_ASSUMED, path, "%s, the script's default of %s", node->text, node->option);
+        node->option = NULL;
+    }
+}
+
 // A number as YAML and TOML spell it may be 500_000.
 static const char *without_strokes(const Import *import, const char *text) {
     char *plain = arena_text(import->arena, text), *out = plain;
@@ -115,6 +123,7 @@ static const char *without_strokes(const Import *import, const char *text) {
 }
 
 Status import_big(Import *import, const char *path, int64_t low, int64_t high, int64_t *value, Error *error) {
+    import_note_default(import, path);
     const ConfigNode *node = import_at(import, path);
     int64_t number;
     if (says_nothing(node)) {
@@ -138,6 +147,7 @@ Status import_int(Import *import, const char *path, int64_t low, int64_t high, i
 }
 
 Status import_number(Import *import, const char *path, double low, double high, double *value, Error *error) {
+    import_note_default(import, path);
     const ConfigNode *node = import_at(import, path);
     double number;
     if (says_nothing(node)) {
@@ -154,6 +164,7 @@ Status import_number(Import *import, const char *path, double low, double high, 
 Status import_bool(Import *import, const char *path, int *value, Error *error) {
     static const char *const words[2][8] = {{"false", "False", "no", "No", "off", "0", "FALSE", NULL},
                                             {"true", "True", "yes", "Yes", "on", "1", "TRUE", NULL}};
+    import_note_default(import, path);
     const ConfigNode *node = import_at(import, path);
     if (says_nothing(node)) {
         return STATUS_OK;
@@ -170,6 +181,7 @@ Status import_bool(Import *import, const char *path, int *value, Error *error) {
 }
 
 Status import_word(Import *import, const char *path, const char **value, Error *error) {
+    import_note_default(import, path);
     const ConfigNode *node = import_at(import, path);
     if (says_nothing(node)) {
         return STATUS_OK;

@@ -94,6 +94,7 @@ ConfigNode *import_at(Import *import, const char *path);
 // Each leaves *value alone where the key is absent, null or "auto"; *value is changed within low..high. A value of
 // another type is an error "file:line: key: ...".
 Status import_int(Import *import, const char *path, int64_t low, int64_t high, int *value, Error *error);
+void import_note_default(Import *import, const char *path);  // that it is a script's default: each of these does
 Status import_big(Import *import, const char *path, int64_t low, int64_t high, int64_t *value, Error *error);
 Status import_number(Import *import, const char *path, double low, double high, double *value, Error *error);
 Status import_bool(Import *import, const char *path, int *value, Error *error);

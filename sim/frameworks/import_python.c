@@ -2,6 +2,7 @@
 
 #include "sim/frameworks/import_python.h"
 
+#include <ctype.h>
 #include <string.h>
 
 const char *python_class(const ConfigNode *node) {
@@ -14,9 +15,23 @@ bool python_is_made_by(const ConfigNode *node, const char *name) {
     return class && strncmp(dot ? dot + 1 : class, name, strlen(name)) == 0;
 }
 
+// On one line, not endless.
+static const char *folded(const Import *import, const char *text) {
+    enum { LONGEST = 100 };
+    char *line = arena_text(import->arena, text), *out = line;
+    for (const char *at = text; *at && out < line + LONGEST; at++) {
+        const bool blank = isspace((unsigned char)*at);
+        if (!blank || (out > line && out[-1] != ' ')) {
+            *out++ = blank ? ' ' : *at;
+        }
+    }
+    *out = '\0';
+    return out < line + LONGEST ? line : arena_format(import->arena, "%s...", line);
+}
+
 const char *python_written(const Import *import, const ConfigNode *node) {
     const char *class = python_class(node);
-    return node->kind == NODE_SCALAR ? node->text
+    return node->kind == NODE_SCALAR ? folded(import, node->text)
            : class                   ? arena_format(import->arena, "%s(...)", class)
            : node->kind == NODE_MAP  ? "a dict"
                                      : "a list";
@@ -26,6 +41,7 @@ void python_forget(ConfigNode *node) {
     node->kind = NODE_SCALAR;
     node->text = "";
     node->of_run = false;
+    node->option = NULL;
 }
 
 bool python_leave(Import *import, const char *path, const char *words) {

@@ -8,6 +8,9 @@
 #define ENVIRON "environ"
 #define ENVIRON_UNREAD "joined"
 
+// What a call is given by **name of which nothing is known, beside its arguments.
+#define PYTHON_MORE "more"
+
 const char *python_class(const ConfigNode *node);                          // that it calls; NULL: it is no call
 bool python_is_made_by(const ConfigNode *node, const char *name);          // whose class begins so, behind its module
 const char *python_written(const Import *import, const ConfigNode *node);  // name(...) for a call

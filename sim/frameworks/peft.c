@@ -64,6 +64,7 @@ Status peft_read(Import *import, const PeftKeys *keys, Finetune finetune, Error 
         TRY(import_bool(import, keys->all, &all, error));
     }
     python_leave_to(import, keys->modules, "lora-targets");
+    import_note_default(import, keys->modules);
     const ConfigNode *list = import_has(import, keys->modules) ? import_at(import, keys->modules) : NULL;
     import_known(import, (const char *const[]){keys->modules, NULL});
     import->said.choice[PLAN_FINETUNE] = (int)finetune;
@@ -99,6 +100,7 @@ Status peft_read_script(Import *import, bool *adapters, Error *error) {
         TRY(import_bool(import, four[i], &in_4bit, error));
         TRY(import_bool(import, eight[i], &in_8bit, error));
     }
+    python_leave(import, "model_arguments." PYTHON_MORE, "what the model is loaded with beside is not read");
     const ConfigNode *of_peft = import_at(import, "peft_config");
     const bool several = of_peft && of_peft->kind == NODE_SCALAR;
     FIND_IF(several, import, FINDING_ASSUMED, "peft_config",
@@ -113,6 +115,7 @@ Status peft_read_script(Import *import, bool *adapters, Error *error) {
     if (bits && !python_is_made_by(bits, "BitsAndBytesConfig")) {
         python_leave_to(import, config, "finetune qlora where it loads 4 bits");
     }
+    python_leave(import, "peft_config." PYTHON_MORE, "say what it holds with --lora-rank and --lora-targets");
     import_leave_out(import, left_out);
     TRY(peft_read(import, &lora, peft_finetune(in_4bit, in_8bit), error));
     import_known(import, (const char *const[]){"peft_config", NULL});

@@ -20,6 +20,7 @@ Loaded loaded_read(Import *import, const char *path, Loaded unsaid) {
                                        {"half", LOADED_FP16},
                                        {"auto", LOADED_AS_STORED},
                                        {NULL, 0}};
+    import_note_default(import, path);
     ConfigNode *node = import_at(import, path);
     const char *word = node && node->kind == NODE_SCALAR ? node->text : "";
     word += strncmp(word, module, strlen(module)) == 0 ? strlen(module) : 0;
