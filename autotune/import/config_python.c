@@ -3,12 +3,14 @@
 // Trainer.Config(...) or SFTConfig(...), is its arguments; those of an Accelerator are a map of its name. A file with
 // several functions that assign, or with several configurations that are made whole, is several recipes, and refused.
 
+#include <ctype.h>
 #include <string.h>
 
 #include "autotune/import/python_environment.h"
 #include "autotune/import/python_model.h"
 #include "autotune/import/python_options.h"
 #include "sim/base/text.h"
+#include "sim/frameworks/import_python.h"
 
 typedef struct Python {
     PythonReader in;
@@ -113,8 +115,24 @@ static Status refuse_unpacked(const Python *python, const ConfigNode *node) {
     return STATUS_OK;
 }
 
+// **name of an Accelerator: what a dict of that name holds, else that there is more.
+static void take_more(const Python *python, const char *at, ConfigNode *call, const char *text) {
+    Arena *arena = python->in.source->arena;
+    const ConfigNode *more = python_value_of(&python->in, at, text + 2);
+    for (const ConfigNode *child = more && more->kind == NODE_MAP ? more->first : NULL; child; child = child->next) {
+        if (child->key && child->key[0] != '_' && !config_child(call, child->key)) {
+            config_append(arena, call, config_copy(child, arena));
+        }
+    }
+    if (!more || more->kind != NODE_MAP) {
+        ConfigNode *open = config_scalar(arena, PYTHON_MORE, text, call->line);
+        open->of_run = true;
+        config_append(arena, call, open);
+    }
+}
+
 // Arguments without a name: the Trainer's first is output_dir, and **more of the function itself is its callers'.
-static Status check_unnamed(Python *python, const char *at, const ConfigNode *call) {
+static Status check_unnamed(Python *python, const char *at, ConfigNode *call) {
     const ConfigNode *unnamed = config_child(call, "_args_");
     bool named = false;
     for (const ConfigNode *child = call->first; child; child = child->next) {
@@ -124,6 +142,10 @@ static Status check_unnamed(Python *python, const char *at, const ConfigNode *ca
     bool takes_first = whole_called(at) != NULL;
     for (const ConfigNode *item = unnamed ? unnamed->first : NULL; item; item = item->next) {
         const char *text = python_item_text(item);
+        if (strncmp(text, "**", 2) == 0 && is_call_to(at, accelerator)) {
+            take_more(python, at, call, text);
+            continue;
+        }
         const bool stars = text[0] == '*', of_callers = named && strncmp(text, "**", 2) == 0;
         if (!(of_callers && python_takes_more(python->in.names, at, text + 2)) && (stars || !takes_first)) {
             const int length = (int)dotted_length(at);
@@ -438,6 +460,30 @@ static void add_constants(const Python *python, ConfigNode *root) {
     }
 }
 
+// Of a script whose statements make none, the one within another call: SFTTrainer(args=SFTConfig(...)).
+static Status take_nested(Python *python, ConfigNode *root) {
+    bool defines = false;
+    int line = 1;
+    for (const char *at = python->in.source->text; *at;) {
+        const size_t length = dotted_length(at);
+        const char *whole = length > 0 && !defines ? whole_called(at) : NULL;
+        const char *end = *at == '"' || *at == '\'' ? behind_string(at)
+                          : *at == '#'              ? at + strcspn(at, "\n")
+                                                    : at + (length > 0 ? length : 1);
+        if (whole) {
+            python->in.at = at;
+            python->in.line = line;
+            python->in.names = python_names(python->in.source->text, python->in.source->arena);  // go forward
+            TRY(take_whole(python, root, whole));
+        }
+        defines = length > 0 ? length == 5 && strncmp(at, "class", 5) == 0 : defines && isspace((unsigned char)*at);
+        for (; at < end; at++) {
+            line += *at == '\n';
+        }
+    }
+    return STATUS_OK;
+}
+
 // A script whose arguments are those that it is started with.
 static Status note_parser(Python *python, ConfigNode *root) {
     static const char *const parsers[] = {"HfArgumentParser(", "TrlParser("};
@@ -466,6 +512,7 @@ Status config_python(const ConfigSource *source, ConfigNode **root) {
         }
         TRY(read_statement(&python, *root));
     }
+    TRY(python.whole_line == 0 ? take_nested(&python, *root) : STATUS_OK);
     TRY(place_accelerator(&python, *root));
     if (!is_script(*root)) {
         TRY(place_set(&python, *root));

@@ -10,9 +10,9 @@
 #include "sim/frameworks/import_python.h"
 
 typedef struct Calls {
-    const char *adapter, *load, *fed;  // the first of each; NULL
+    const char *adapter, *load, *fed, *wrapped;  // the first of each; NULL
     int adapters, loads;
-    int adapter_line, load_line, fed_line;
+    int adapter_line, load_line, fed_line, wrapped_line;
 } Calls;
 
 static bool ends_with(const char *at, size_t length, const char *end) {
@@ -37,6 +37,9 @@ static void note(const char *at, size_t length, int line, Calls *calls) {
     } else if (!calls->fed && is_last_word(at, length, "SFTTrainer")) {
         calls->fed = at;
         calls->fed_line = line;
+    } else if (!calls->wrapped && is_last_word(at, length, "get_peft_model")) {
+        calls->wrapped = at;
+        calls->wrapped_line = line;
     }
 }
 
@@ -144,6 +147,25 @@ static Status take_fed(PythonReader *python, ConfigNode *root, const Calls *call
     return call->kind == NODE_MAP ? put_name(python, root, first_argument(call, "model"), calls->fed_line) : STATUS_OK;
 }
 
+static Status put_open(PythonReader *python, ConfigNode *root, const char *key, const char *text, int line) {
+    ConfigNode *open = config_scalar(python->source->arena, key, text, line);
+    open->of_run = true;
+    return python_put(python, root, key, open, line);
+}
+
+// Adapters that are made elsewhere, or are no LoRA.
+static Status take_other_adapters(PythonReader *python, ConfigNode *root, const Calls *calls) {
+    ConfigNode *call = NULL;
+    if (calls->wrapped) {
+        return put_open(python, root, "peft_config", "what get_peft_model() adds", calls->wrapped_line);
+    }
+    TRY(read_call(python, calls->fed, calls->fed_line, &call));
+    const ConfigNode *given = call->kind == NODE_MAP ? config_child(call, "peft_config") : NULL;
+    return given && (given->kind != NODE_SCALAR || given->text[0])
+               ? put_open(python, root, "peft_config", "the peft_config that is given", given->line)
+               : STATUS_OK;
+}
+
 static Status take_adapter(PythonReader *python, ConfigNode *root, const Calls *calls) {
     ConfigNode *call = NULL;
     TRY(read_call(python, calls->adapter, calls->adapter_line, &call));
@@ -176,6 +198,9 @@ Status python_take_model(const PythonReader *python, ConfigNode *root) {
     }
     if (calls.adapters == 1 && !config_child(root, "peft_config")) {
         TRY(take_adapter(&reader, root, &calls));
+    }
+    if (calls.adapters == 0 && (calls.wrapped || calls.fed) && !config_child(root, "peft_config")) {
+        TRY(take_other_adapters(&reader, root, &calls));
     }
     return STATUS_OK;
 }

@@ -101,7 +101,8 @@ Status peft_read_script(Import *import, bool *adapters, Error *error) {
         TRY(import_bool(import, eight[i], &in_8bit, error));
     }
     python_leave(import, "model_arguments." PYTHON_MORE, "what the model is loaded with beside is not read");
-    const ConfigNode *of_peft = import_at(import, "peft_config");
+    python_leave(import, "peft_config", "all is taken as trained, unless --finetune and --lora-rank say more");
+    const ConfigNode *of_peft = import_has(import, "peft_config") ? import_at(import, "peft_config") : NULL;
     const bool several = of_peft && of_peft->kind == NODE_SCALAR;
     FIND_IF(several, import, FINDING_ASSUMED, "peft_config",
             "the script has several LoraConfigs: all is taken as trained, unless --finetune and --lora-rank say more");

@@ -402,6 +402,7 @@ Status accelerate_read_module(Import *import, Error *error) {
     import->model_key = "MODEL";
     TRY(import_word(import, "MODEL", &import->model, error));
     take_environment(import);
+    python_leave(import, OF PYTHON_MORE, "what it holds is not read");
     TRY(read_batch(import, error));
     TRY(read_numbers(import, error));
     refuse_unread_objects(import);

@@ -88,6 +88,10 @@ static void refuse_methods(Import *import, const char *stage, const char *method
     IMPORT_REFUSE_IF(strcmp(method, "lora") != 0 && strcmp(method, "full") != 0, import, "finetuning_type",
                      "finetuning_type: %s is not modelled: lora and full are", method);
     static const ImportLeftOut others[] = {
+        {"dist_config", NULL, "configs of LLaMA-Factory's v1 are not read"},
+        {"train_dataset", NULL, "configs of LLaMA-Factory's v1 are not read"},
+        {"tensor_model_parallel_size", NULL, "this trains by Megatron: give its own arguments to --from"},
+        {"export_dir", NULL, "this merges adapters and trains nothing"},
         {"use_llama_pro", NULL, "some layers are trained at a time, which is not modelled yet"},
         {"use_badam", NULL, "some layers are trained at a time, which is not modelled yet"},
         {"mixture_of_depths", NULL, "layers that pass tokens by are not modelled"},

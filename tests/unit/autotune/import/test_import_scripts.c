@@ -460,6 +460,7 @@ Test(import_scripts, methods_of_llama_factory_that_no_plan_holds_are_refused) {
     static const char *const cases[][2] = {
         {"finetuning_type: freeze\n", "finetuning_type: freeze is not modelled"},
         {"stage: dpo\n", "training on preferences or rewards is not modelled yet"},
+        {"dist_config: {name: fsdp2}\n", "configs of LLaMA-Factory's v1 are not read"},
         {"quantization_bit: 3\n", "a base in 3 bits by bnb is not modelled"},
         {"use_badam: true\nfinetuning_type: full\n", "some layers are trained at a time"},
         {"use_mca: true\n", "this trains by Megatron"},
@@ -540,56 +541,5 @@ Test(import_scripts, functions_of_a_script_may_each_have_a_config_of_their_own) 
                                     "def b():\n    config = dump()\n" ARGUMENTS,
                                     SYNTAX_PYTHON, 8, &arena);
     cr_expect_eq(import.said.micro_batch, 2);
-    arena_free(&arena);
-}
-
-#define OPTIONS(more) "parser.add_argument(\"--lora-r\", \"-r\", type=int, default=32, help=\"lora_r\")\n" more
-
-// What a script takes unless it is given another is that, and said.
-Test(import_scripts, options_of_a_script_are_their_defaults) {
-    static const struct {
-        const char *text;
-        int rank;
-    } cases[] = {
-        {OPTIONS("args = parser.parse_args()\n") ADAPTER("r=args.lora_r"), 32},
-        {OPTIONS("def train(lora_r):\n    model = get_peft_model(model, LoraConfig(r=lora_r))\n") ARGUMENTS, 32},
-        {"@dataclass\nclass Options:\n    \"\"\"Its own.\"\"\"\n    name: Optional[str] = field(\n"
-         "        default=\"x\", metadata={\"help\": \"lora_r: int = 2\"},\n    )\n    lora_r: Optional[int] = "
-         "field(default=64)\n"
-         "    bits: int = 4\n" ADAPTER("r=options.lora_r"),
-         64},
-        {"def train(model: str = \"a\", lora_r: int = 16, rest=(1, 2)):\n"
-         "    model = get_peft_model(model, LoraConfig(r=lora_r))\n" ARGUMENTS,
-         16},
-        {OPTIONS("other.add_argument(\"--lora-r\", default=4)\n") ADAPTER("r=args.lora_r"), 8},
-        {"parser.add_argument(\"--lora_r\", type=int)\n" ADAPTER("r=args.lora_r"), 8},
-        {"# add_argument(\"--lora_r\", default=4)\n" ADAPTER("r=args.lora_r"), 8},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        Arena arena = {0};
-        const Import import = read_file(cases[i].text, SYNTAX_PYTHON, 8, &arena);
-        cr_expect_eq(import.said.choice[PLAN_LORA_RANK], cases[i].rank, "case %zu: %d", i,
-                     import.said.choice[PLAN_LORA_RANK]);
-        cr_expect(
-            finds(&import, FINDING_ASSUMED,
-                  cases[i].rank == 8 ? "args.lora_r is known when the script runs" : ", the script's default of "),
-            "case %zu", i);
-        arena_free(&arena);
-    }
-}
-
-Test(import_scripts, the_default_of_an_option_is_said_once_and_only_where_it_is_read) {
-    Arena arena = {0};
-    const Import import =
-        read_file("parser.add_argument(\"--lr\", default=1e-4)\nparser.add_argument(\"--bs\", default=4)\n"
-                  "parser.add_argument(\"--name\", default=\"Qwen/Qwen3-4B\")\n"
-                  "model = AutoModelForCausalLM.from_pretrained(args.name, dtype=torch.float32)\n"
-                  "a = TrainingArguments(\"out\", per_device_train_batch_size=args.bs, learning_rate=args.lr)\n",
-                  SYNTAX_PYTHON, 8, &arena);
-    cr_expect_eq(import.said.micro_batch, 4);
-    cr_expect_str_eq(import.model, "Qwen/Qwen3-4B");
-    cr_expect(finds(&import, FINDING_ASSUMED, "4, the script's default of args.bs"));
-    cr_expect(finds(&import, FINDING_ASSUMED, "Qwen/Qwen3-4B, the script's default of args.name"));
-    cr_expect(!finds(&import, FINDING_ASSUMED, "args.lr"));
     arena_free(&arena);
 }
