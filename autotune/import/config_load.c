@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "autotune/import/python_recipe.h"
+
 #include "sim/base/escape.h"
 #include "sim/base/open.h"
 
@@ -27,7 +29,8 @@ size_t name_length(const char *text) {
 }
 
 static Status read_whole(const char *path, Arena *arena, char **text, Error *error) {
-    const char *why = NULL;
+    const char *why = NULL, *recipe = python_recipe_named(path);
+    path = recipe ? arena_format(arena, "%.*s", (int)(recipe - 1 - path), path) : path;
     FILE *file = open_to_read(path, &why);
     FAIL_IF(!file, error, STATUS_ENVIRONMENT, "%s cannot be read: %s", path, why);
     size_t bytes;
@@ -51,6 +54,9 @@ static ConfigSyntax syntax_of(const char *path, const char *text) {
     } endings[] = {{".json", SYNTAX_JSON},    {".toml", SYNTAX_TOML},   {".yaml", SYNTAX_YAML},
                    {".yml", SYNTAX_YAML},     {".sh", SYNTAX_SHELL},    {".bash", SYNTAX_SHELL},
                    {".sbatch", SYNTAX_SHELL}, {".slurm", SYNTAX_SHELL}, {".py", SYNTAX_PYTHON}};
+    if (python_recipe_named(path)) {
+        return SYNTAX_PYTHON;
+    }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         if (ends_in(path, endings[i].ending)) {
             return endings[i].syntax;
@@ -70,7 +76,12 @@ Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Are
                                                                              [SYNTAX_TOML] = config_toml,
                                                                              [SYNTAX_SHELL] = config_shell,
                                                                              [SYNTAX_PYTHON] = config_python};
-    const ConfigSource source = {.text = text, .path = path, .arena = arena, .error = error};
+    const char *recipe = python_recipe_named(path);
+    ConfigSource source = {.text = text, .path = path, .arena = arena, .error = error};
+    if (recipe && syntax == SYNTAX_PYTHON) {
+        source.path = arena_format(arena, "%.*s", (int)(recipe - 1 - path), path);
+        TRY(python_recipe_cut(&source, recipe));
+    }
     TRY(parsers[syntax](&source, root));
     return (*root)->kind == NODE_MAP
                ? STATUS_OK
@@ -208,8 +219,10 @@ static bool is_named(const Document *document, Arena *arena) {
 static Status read_document(const Document *document, const char *script, const char *path, Arena *arena,
                             ConfigNode **root, Error *error) {
     const char *body = arena_format(arena, "%.*s", (int)document->body_length, document->body);
-    const ConfigSource before = {arena_format(arena, "%.*s", (int)(document->body - script), script), path, arena,
-                                 error};
+    const ConfigSource before = {.text = arena_format(arena, "%.*s", (int)(document->body - script), script),
+                                 .path = path,
+                                 .arena = arena,
+                                 .error = error};
     TRY(document->expands ? config_shell_document(&before, body, &body) : STATUS_OK);
     return config_parse(with_lines(document, body, arena), path, syntax_of(document->name, body), arena, root, error);
 }

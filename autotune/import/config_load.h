@@ -9,7 +9,7 @@ typedef enum { SYNTAX_YAML, SYNTAX_JSON, SYNTAX_TOML, SYNTAX_SHELL, SYNTAX_PYTHO
 enum { CONFIG_MAX_BYTES = 4 << 20, CONFIG_MAX_DEPTH = 32 };
 
 // ENVIRONMENT where the file cannot be read, USAGE with "path:line: " where it is malformed or not a map. The syntax is
-// chosen by the file name, else by the first character.
+// chosen by the file name, else by the first character. FILE.py:NAME is that function.
 Status config_load(const char *path, Arena *arena, ConfigNode **root, Error *error);
 // Of a script the config file that it writes (cat > FILE <<WORD, tee FILE <<WORD) and names afterwards, with what the
 // script's variables are there; *root NULL: there is none. Lines are those of the script.
@@ -26,6 +26,7 @@ typedef struct ConfigSource {
     const char *text, *path;
     Arena *arena;
     Error *error;
+    const ConfigNode *followed;  // functions of Python that are read; NULL: all
 } ConfigSource;
 
 Status config_yaml(const ConfigSource *source, ConfigNode **root);

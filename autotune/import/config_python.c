@@ -28,10 +28,12 @@ static bool is_config(const char *name, size_t length) {
 }
 
 static Status claim(Python *python, int line) {
-    FAIL_WITH(python->assigning && python->assigning != python->function,
+    FAIL_WITH(python->assigning && python->assigning != python->function && !python->in.source->followed,
               config_malformed(python->in.source, line,
-                               "%s() and %s() both set a configuration: a file of one recipe is read",
-                               python->assigning, python->function ? python->function : "the file"));
+                               "%s() and %s() both set a configuration: a file of one recipe is read, of several the "
+                               "one that is named: %s:%s",
+                               python->assigning, python->function ? python->function : "the file",
+                               python->in.source->path, python->function ? python->function : python->assigning));
     python->assigning = python->function;
     return STATUS_OK;
 }
@@ -55,6 +57,10 @@ static Status take_paths(Python *python, const char **paths, int count, int line
     ConfigNode *value = NULL;
     claim_quietly(python, line);
     TRY(python_read_value(&python->in, 0, &value));
+    const ConfigNode *class = value->kind == NODE_MAP ? config_child(value, "_target_") : NULL;
+    if (class && python->in.source->followed && config_child(python->in.source->followed, class->text)) {
+        return STATUS_OK;  // config = base(), which was read before
+    }
     for (int i = 0; i < count; i++) {
         ConfigNode *set = config_copy(value, python->in.source->arena);
         set->key = paths[i];

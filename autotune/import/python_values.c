@@ -140,12 +140,13 @@ static const char *joined_strings(const PythonReader *python, const char *from, 
     return from < end ? NULL : text;
 }
 
-// A number, True, False, None and r"...".
+// A number, True, False, None, torch.bfloat16 and r"...".
 static bool is_constant(const char *text) {
     static const char *const words[] = {"True", "False", "None", "", "..."};
     const char *digits = text + strspn(text, "+-.");
     return text_index(words, sizeof words / sizeof words[0], text) >= 0 ||
            (isdigit((unsigned char)*digits) && text[strspn(text, "+-._0123456789eE")] == '\0') ||
+           (strncmp(text, "torch.", 6) == 0 && text[dotted_length(text)] == '\0') ||
            (strchr("rRuU", *text) && (text[1] == '"' || text[1] == '\''));
 }
 

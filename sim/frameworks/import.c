@@ -228,6 +228,16 @@ bool import_is_on(Import *import, const char *path) {
     return true;
 }
 
+// torch.float32 is fp32.
+static bool is_quiet(const char *text, const char *quiet) {
+    static const char *const dtypes[][2] = {
+        {"torch.float32", "fp32"}, {"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"}};
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        text = strcmp(text, dtypes[i][0]) == 0 ? dtypes[i][1] : text;
+    }
+    return import_same_word(text, quiet);
+}
+
 void import_leave_out(Import *import, const ImportLeftOut *rows) {
     for (; rows->path; rows++) {
         ConfigNode *node = find(import, rows->path, false);
@@ -236,7 +246,7 @@ void import_leave_out(Import *import, const ImportLeftOut *rows) {
         }
         const char *text = node && node->kind == NODE_SCALAR ? node->text : NULL;
         const bool quiet = text && (import_same_word(text, "none") || import_same_word(text, "auto") ||
-                                    (rows->quiet && import_same_word(text, rows->quiet)));
+                                    (rows->quiet && is_quiet(text, rows->quiet)));
         FIND_IF(node && !node->used && !quiet && import_is_on(import, rows->path), import, FINDING_UNMODELLED,
                 rows->path, "%s", rows->sentence);
         import_known(import, (const char *const[]){rows->path, NULL});

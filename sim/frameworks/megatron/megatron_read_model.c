@@ -31,6 +31,11 @@ Status megatron_read_model(Import *import, Error *error) {
     take_window(import);
     import->model_key = megatron_is_bridge(import) ? "tokenizer.tokenizer_model" : "--tokenizer-model";
     TRY(import_word(import, import->model_key, &import->model, error));
+    const ConfigNode *loaded = import_has(import, "model._args_") ? import_at(import, "model._args_") : NULL;
+    if (!import->model && loaded && loaded->first && loaded->first->kind == NODE_SCALAR) {
+        import->model_key = "model._args_";  // AutoBridge.from_hf_pretrained("org/name")
+        import->model = loaded->first->text;
+    }
     if (import->model && (strchr(import->model, '$') || !strchr(import->model, '/'))) {
         import->model = NULL;
     }

@@ -105,3 +105,38 @@ Test(import_options, adapters_that_are_not_seen_are_asked_for) {
     cr_expect(!finds(&none, FINDING_ASSUMED, "all is taken as trained"));
     arena_free(&arena);
 }
+
+static const char recipes[] = "def base():\n    return Trainer.Config(\n        model_spec=model_registry(\"8B\"),\n"
+                              "        training=TrainingConfig(local_batch_size=1, seq_len=2048))\n\n\n"
+                              "def other(\n    x=1,\n):\n    config = base()\n    config.training.seq_len = 512\n"
+                              "    return config\n\n\n"
+                              "def large():\n    config = base()\n    config.training.local_batch_size = 4\n"
+                              "    return config\n";
+
+// The one that it begins with is read before.
+Test(import_options, one_recipe_of_several_is_read_by_its_name) {
+    static const struct {
+        const char *path, *error;
+        int micro_batch, seq;
+    } cases[] = {
+        {"file.py:large", NULL, 4, 2048},
+        {"file.py:other", NULL, 1, 512},
+        {"file.py:base", NULL, 1, 2048},
+        {"file.py", "both set a configuration: a file of one recipe is read, of several the one that is named", 0, 0},
+        {"file.py:small", "file.py has no function small: there are base, other, large", 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Import import;
+        Error error = {0};
+        ConfigNode *root = NULL;
+        const Status status = config_parse(recipes, cases[i].path, SYNTAX_PYTHON, &arena, &root, &error);
+        cr_assert_eq(status != STATUS_OK, cases[i].error != NULL, "case %zu: %s", i, error.message);
+        cr_expect(!cases[i].error || strstr(error.message, cases[i].error), "case %zu: %s", i, error.message);
+        if (status == STATUS_OK) {
+            cr_assert_eq(import_tree(root, "file", "auto", &arena, &import, &error), STATUS_OK, "%s", error.message);
+            cr_expect(import.said.micro_batch == cases[i].micro_batch && import.said.seq == cases[i].seq,
+                      "case %zu: %d %d", i, import.said.micro_batch, import.said.seq);
+        }
+        arena_free(&arena);
+    }
+}
