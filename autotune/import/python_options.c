@@ -63,15 +63,15 @@ static const char *behind_type(const char *at, size_t name) {
     return sign[0] == '=' && sign[1] != '=' ? sign + 1 : NULL;
 }
 
-// Fields of the class whose line ends at `at`: those of its own indentation.
-static void note_fields(const Scan *scan, const char *at) {
+// Fields of the class whose line ends at `at`: those of its own indentation. Returns their end.
+static const char *note_fields(const Scan *scan, const char *at) {
     const size_t inner = strspn(at + strspn(at, "\r\n"), " ");
     while (*at == '\n' || *at == '\r') {
         const char *line = at + strspn(at, "\r\n"), *first = line + strspn(line, " ");
         const size_t name = dotted_length(first);
         const char *value = (size_t)(first - line) == inner && name > 0 ? behind_type(first, name) : NULL;
         if (!*first || (size_t)(first - line) < inner || inner == 0) {
-            return;
+            return line;
         }
         if (value) {
             const ConfigNode *read = value_at(scan, value), *of_field = config_child(read, "default");
@@ -82,6 +82,7 @@ static void note_fields(const Scan *scan, const char *at) {
         }
         at = first + strcspn(first, "\n");
     }
+    return at;
 }
 
 // (a, b: int = 8, *, c=None)
@@ -98,7 +99,8 @@ static void note_parameters(const Scan *scan, const char *at, const char *end) {
     }
 }
 
-static void note_word(const Scan *scan, const char *at, size_t length) {
+// Returns where the next word may be: a call is read once, whatever is within.
+static const char *note_word(const Scan *scan, const char *at, size_t length) {
     static const char argument[] = "add_argument", data[] = "dataclass";
     const size_t whole = strlen(argument);
     const char *behind = at + length + strspn(at + length, " ");
@@ -107,17 +109,20 @@ static void note_word(const Scan *scan, const char *at, size_t length) {
         if (call && call->kind == NODE_MAP) {
             note_argument(scan, call);
         }
+        return behind_brackets(at + length);
     } else if (length == 3 && strncmp(at, "def", 3) == 0 && behind[dotted_length(behind)] == '(') {
-        const char *from = behind + dotted_length(behind);
-        note_parameters(scan, from, behind_brackets(from));
+        const char *from = behind + dotted_length(behind), *end = behind_brackets(from);
+        note_parameters(scan, from, end);
+        return end;
     } else if (at > scan->python.source->text && at[-1] == '@' && length >= strlen(data) &&
                strncmp(at + length - strlen(data), data, strlen(data)) == 0) {
         const char *class = at + strcspn(at, "\n");
         class += strspn(class, " \r\n");
         if (strncmp(class, "class ", 6) == 0) {
-            note_fields(scan, class + strcspn(class, "\n"));
+            return note_fields(scan, class + strcspn(class, "\n"));
         }
     }
+    return at + length;
 }
 
 PythonOptions *python_options(const PythonReader *python) {
@@ -125,12 +130,10 @@ PythonOptions *python_options(const PythonReader *python) {
     Scan scan = {*python, config_node(arena, NODE_MAP, 1), config_node(arena, NODE_MAP, 1)};
     for (const char *at = python->source->text; *at;) {
         const size_t length = dotted_length(at);
-        if (length > 0) {
-            note_word(&scan, at, length);
-        }
-        at = *at == '"' || *at == '\'' ? behind_string(at)
-             : *at == '#'              ? at + strcspn(at, "\n")
-                                       : at + (length > 0 ? length : 1);
+        at = length > 0                  ? note_word(&scan, at, length)
+             : *at == '"' || *at == '\'' ? behind_string(at)
+             : *at == '#'                ? at + strcspn(at, "\n")
+                                         : at + 1;
     }
     PythonOptions *options = ARENA_NEW(arena, PythonOptions);
     *options = (PythonOptions){scan.given, scan.parameters};

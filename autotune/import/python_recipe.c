@@ -59,8 +59,11 @@ static const char *base_of(const ConfigSource *source, const char *function) {
         const char *at = line + strspn(line, " \t");
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
             const size_t own = strlen(names[i]);
-            const char *sign = at + own + strspn(at + own * (strncmp(at, names[i], own) == 0), " ");
-            if (strncmp(at, names[i], own) != 0 || dotted_length(at) != own || *sign != '=') {
+            if (strncmp(at, names[i], own) != 0 || dotted_length(at) != own) {
+                continue;
+            }
+            const char *sign = at + own + strspn(at + own, " ");
+            if (*sign != '=') {
                 continue;
             }
             const char *call = sign + 1 + strspn(sign + 1, " ");
