@@ -199,7 +199,7 @@ static const char *refuse(const Target *target, const ModelSpec *model, const Tr
 
 static const MeasuredChip measured[] = {
     {"H100-96GB-HBM2e-500W", 95, 256, 0.073, 0.004}, {"A100-SXM4-80GB", 10, 64, 0.023, 0.011},
-    {"B200-SXM-180GB", 6, 8, 0.268, -0.268},         {"MI300X-192GB", 4, 8, 0.041, -0.040},
+    {"B200-SXM-180GB", 6, 8, 0.268, -0.268},         {"MI300X-192GB", 4, 8, 0.044, -0.044},
     {"H100-SXM5-80GB", 3, 128, 0.012, -0.012},       {0},
 };
 
