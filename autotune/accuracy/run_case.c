@@ -319,12 +319,6 @@ static bool is_hopper(const Accelerator *accelerator) {
     return is;
 }
 
-// Models whose documents were masked before that date: DeepSeek-V3, GPT-OSS, Llama 4. Their rows stay as labelled
-// until what mixtures lack there is found (tests/accuracy/runs/RESULTS.md).
-static bool masked_before(const ModelSpec *model) {
-    return model->latent.kv_rank > 0 || model->sinks || (model->experts.count > 0 && model->window > 0);
-}
-
 // Another project's code on a target (its software names another) has data and attention of its own.
 static bool is_of_target_itself(const RunCase *run) {
     const char *software = run->row->software, *name = run->request.target->name;
@@ -339,7 +333,7 @@ static bool masks_documents(const RunCase *run) {
     const char *since = target->runtime.masks_since;
     return since && strcmp(run->row->date, since) >= 0 && run->plan.mesh.size[AXIS_CP] == 1 &&
            (kernel == ATTENTION_FLASH || kernel == ATTENTION_TRITON) && !target->reference_attention &&
-           is_of_target_itself(run) && !masked_before(&run->request.model);
+           is_of_target_itself(run);
 }
 
 static void take_kernel_of_date(RunCase *run) {

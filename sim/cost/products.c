@@ -59,11 +59,11 @@ static KernelTime sum_apart(const Accelerator *accelerator, const Task *task, Dt
 
 // A bias that rows pick by their expert has its gradient added by one warp for each expert and 128 columns, row after
 // row (aten/src/ATen/native/cuda/Indexing.cu, indexing_backward_kernel): in bf16 320.0, 640.5 and 1,157.3 ms more where
-// a quarter, a half and nine tenths of 2,048 x 641 indices are the same, an H200 (file 59335136539 of the stored index,
-// notes on DeepSeek-V4's attention by gathered keys, 128 + 512 + 1 of them in its layer; fp32 0.67 us). On an H100
-// 4.1 ms a call of "about 7,000" (coart's fused_modulation_patch.py, 65901093766). Loads that wait for the one before
-// take as many clocks on V100 and A100 as on H100 (PMC10448217, table 3: 400 from memory, 200 from L2). Rows of the
-// busiest expert as routers that learned: a plan's imbalance is of ranks, and here one has all experts.
+// a quarter, a half and nine tenths of 2,048 x 641 indices are the same, an H200 (notes/ds-v4-kernels, "CSA attention,
+// measured": a layer of DeepSeek-V4-Flash, 641 keys a query; fp32 0.67 us). On an H100 4.1 ms a call of "about
+// 7,000" (coart, fused_modulation_patch.py). Loads that wait for the one before take as many clocks on V100 and A100 as
+// on H100 (PMC10448217, table 3: 400 from memory, 200 from L2). Rows of the busiest expert as routers that learned: a
+// plan's imbalance is of ranks, and here one has all experts.
 static const double repeated_clocks = 1157.3e-3 / (0.9 * 2048 * 641) * H100_CLOCK_HZ;
 
 double cost_repeated_s(const Accelerator *accelerator, const StepProgram *program, const Task *task) {

@@ -79,7 +79,7 @@ typedef struct Experts {
     bool bias;         // of the experts' products (gpt_oss)
     bool unscaled;     // a token's weights are those of a softmax over all experts, not over the ones that it visits
     bool in_turn;      // a benchmark's gate: a token visits the experts after those of the token before it
-    bool alike;        // a benchmark's tokens: of two kinds (experts_alike_imbalance)
+    bool alike;        // tokens of two kinds, as a benchmark's: of measured rows alone (experts_alike_imbalance)
     SigmoidRouter sigmoid;
     double balance;  // weight of each layer's load-balancing loss; 0 = none
 } Experts;
