@@ -119,12 +119,13 @@ static OpRef kept_values(Lowering *lowering) {
 
 // What autograd keeps beside that where gpt-oss's gate is Python's (_apply_gate): the gate within its limit, its
 // sigmoid, and the other half within its own, plus one.
-static OpRef kept_clamped(Lowering *lowering) {
+static void keep_clamped(Lowering *lowering, Op *op, Access access) {
     enum { KEPT = 3 };
     const bool written_out = indexes_experts(lowering) && lowering->plan->fused != FUSED_COMPILED;
-    return written_out && lowering->model->experts.bias
-               ? op_whole(lowering, received_by(lowering, "experts_clamped", KEPT * expert_ffn(lowering)))
-               : op_absent();
+    if (written_out && lowering->model->experts.bias) {
+        const int64_t width = KEPT * expert_ffn(lowering);
+        op_operand(op, op_whole(lowering, received_by(lowering, "experts_clamped", width)), access);
+    }
 }
 
 static Op *add_gated(Lowering *lowering, Section section, TaskKind kind, const char *name) {
@@ -206,7 +207,7 @@ static void activate(Lowering *lowering, const ExpertTensors *tensors) {
     }
     op_operand(op, op_whole(lowering, tensors->act), ACCESS_WRITE);
     op_operand(op, kept_values(lowering), ACCESS_WRITE);
-    op_operand(op, kept_clamped(lowering), ACCESS_WRITE);
+    keep_clamped(lowering, op, ACCESS_WRITE);
     told(lowering, op, tensors->come);
 }
 
@@ -495,7 +496,7 @@ static Op *activate_backward(Lowering *lowering, const ExpertTensors *tensors, i
         op_operand(op, column(lowering, gate_up, expert_ffn(lowering)), ACCESS_READ);
     }
     op_operand(op, kept_values(lowering), ACCESS_READ);
-    op_operand(op, kept_clamped(lowering), ACCESS_READ);
+    keep_clamped(lowering, op, ACCESS_READ);
     op_operand(op, op_whole(lowering, dgate_up), ACCESS_WRITE);
     if (gates_experts(lowering)) {
         op_operand(op, column(lowering, dgate_up, expert_ffn(lowering)), ACCESS_WRITE);

@@ -176,7 +176,7 @@ static void add_gemm(Lowering *lowering, Section section, const Linear *linear, 
     add_product_cast(lowering, op, product->a);
     add_product_cast(lowering, op, product->c);
     op_product(op, product);
-    if (role == GEMM_WEIGHT_GRADIENT && linear->of_loss) {
+    if (role == GEMM_WEIGHT_GRADIENT && linear->of_loss && lowering->units[linear->unit].trainable) {
         cast_loss_sum(lowering, op, product->m * product->n, lowering->tensors[product->c.tensor].dtype);
     }
     if (role == GEMM_FORWARD && linear->first_bias) {

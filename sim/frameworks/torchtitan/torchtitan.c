@@ -118,8 +118,9 @@ static const TargetVersion torchtitan_head = {
         // get_attention_config refuses sdpa of language models: FlexAttention or varlen, masked by the documents whose
         // positions its data loaders count (models/common/config_utils.py, since its PR 3571)
         SET(cudnn_first, CUDNN_NEVER_FIRST), SET(pack_flavour, PACKS_BY_MASK_ALWAYS),
-        SET(routes_eagerly, false),   // a block is compiled as a whole (its 5242bdf71)
-        SET(sums_by_product, false),  // scatter_add again,
+        SET(updates_in_backward, false),  // gone (components/optimizer)
+        SET(routes_eagerly, false),       // a block is compiled as a whole (its 5242bdf71)
+        SET(sums_by_product, false),      // scatter_add again,
         // deterministic (ops/scatter_add.py), which puts rows by index since PyTorch 2.9; rows are padded no more
         SET(runtime.sums_sorted, true), SET(runtime.pads_alone, false),
         // Float8, MXFP8 and NVFP4LinearConverter (components/quantization)

@@ -373,37 +373,6 @@ Test(run_case, experts_in_mxfp8_may_have_no_weights_in_bf16_either) {
     cr_expect_not(may_keep_experts_in_fp8("tensorwise", 4));
 }
 
-static TrainPlan plan_by(const char *software, const char *target, const char *cluster, const char *date) {
-    const char *text = arena_format(&arena,
-                                    "id,date,software,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,"
-                                    "dp_shard,cp,tp,seq_len,micro_batch,attention\n"
-                                    "a,%s,%s,m,32,4096,32,11008,32000,%s,%s,1,8,1,1,4096,1,flash\n",
-                                    date, software, cluster, target);
-    return plan_of(text);
-}
-
-Test(run_case, sdpa_of_torchtitan_is_cudnns_on_hopper_since_its_code_says_so) {
-    cr_expect_eq(plan_by("", "torchtitan", "dgx-h100", "2025-10-09").attention, ATTENTION_CUDNN);
-    cr_expect_eq(plan_by("", "torchtitan", "dgx-h100", "2025-10-08").attention, ATTENTION_FLASH);
-    cr_expect_eq(plan_by("", "torchtitan", "dgx-a100-80g", "2026-01-01").attention, ATTENTION_FLASH);
-    cr_expect_eq(plan_by("", "fsdp1", "dgx-h100", "2026-01-01").attention, ATTENTION_FLASH);
-}
-
-Test(run_case, torchtitan_masks_documents_of_c4_since_its_code_has_flex_attention_alone) {
-    cr_expect_eq(plan_by("", "torchtitan", "dgx-h100", "2026-06-08").pack, 0);
-    cr_expect_eq(plan_by("", "torchtitan", "dgx-h100", "2026-06-09").pack, 427);
-    cr_expect_eq(plan_by("torchtitan 0.3", "torchtitan", "dgx-h100", "2026-06-09").attention, ATTENTION_FLASH);
-    cr_expect_eq(plan_by("ezpz", "torchtitan", "dgx-h100", "2026-06-09").pack, 0);
-    cr_expect_eq(plan_by("", "fsdp1", "dgx-h100", "2026-06-09").pack, 0);
-}
-
-Test(run_case, documents_of_a_mask_are_the_columns_and_none_is_sdpas) {
-    const TrainPlan plan = plan_of("id,date,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,"
-                                   "cp,tp,seq_len,micro_batch,attention,pack\n"
-                                   "a,2026-05,m,32,4096,32,11008,32000,dgx-h100,torchtitan,1,8,1,1,4096,1,flash,427\n");
-    cr_expect(plan.pack == 427 && plan.attention == ATTENTION_FLASH);
-}
-
 static LossForm loss_with(const char *kernels, const char *loss) {
     const char *text = arena_format(&arena,
                                     "id,model,layers,hidden,heads,ffn,vocab,cluster,target,dp_replicate,dp_shard,cp,tp,"

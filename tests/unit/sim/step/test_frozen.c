@@ -152,3 +152,13 @@ Test(frozen, nothing_frozen_is_the_ordinary_program) {
         arena_free(&arena);
     }
 }
+
+Test(frozen, a_frozen_heads_gradient_is_no_part_of_a_fused_loss_that_casts_it) {
+    Arena arena = {0};
+    const StepProgram plain = lowered(
+        &arena, (LoweredRequest){.target = "accelerate@1.14", .mesh = "dp_shard=2", .bf16 = true, .loss = LOSS_FUSED});
+    const StepProgram frozen = with_frozen(&plain, 1u << UNIT_HEAD, &arena);
+    cr_assert(buffer_named(&plain, "head_part"));
+    cr_assert_null(buffer_named(&frozen, "head_part"));
+    arena_free(&arena);
+}
