@@ -166,7 +166,23 @@ static const double dropout_instructions[][2] = {[ATTENTION_FLASH] = {5.9, 7.9},
 enum { DROPPING_KERNELS = sizeof dropout_instructions / sizeof dropout_instructions[0] };
 static const double lanes = 4 * 32;  // a multiprocessor issues four instructions of a warp in a clock
 
+// Composable Kernel's on CDNA, 64 lanes of a compute unit in a clock (data sheet of MI355X: 78.6 TFLOP/s of fp64, 256
+// units, 2.4 GHz). Seven rounds of Philox (ck_tile/core/utility/philox_rand.hpp), each two wide products, which take
+// four clocks (LLVM, SISchedule.td, WriteIntMul 4), and four xors, are 84 and make 16 bytes. Forward takes all of them,
+// and compares, selects and scales; backward of heads of 128, whose products are 16 x 16 (codegen/ops/fmha_bwd.py),
+// takes four (ops/fmha/block/block_dropout.hpp, get_random_4x8), and compares, negates, and masks and scales twice.
+static const double ck_dropout_slots[] = {84.0 / 16 + 3, 84.0 / 4 + 5};
+static const double ck_lanes = 64;
+
+static double ck_dropout_s(const Accelerator *accelerator, const AttentionShape *shape, double scores) {
+    const double slots = shape->drops ? ck_dropout_slots[shape->backward] : 0;
+    return slots * scores / (ck_lanes * accelerator->sm_count * cost_clock_hz(accelerator));
+}
+
 static double dropout_s(const Accelerator *accelerator, const AttentionShape *shape, double scores) {
+    if (attention_lacks_cudnn(accelerator)) {
+        return ck_dropout_s(accelerator, shape, scores);
+    }
     const double instructions = shape->drops && (int)shape->kernel < DROPPING_KERNELS
                                     ? dropout_instructions[shape->kernel][shape->backward]
                                     : 0;

@@ -78,3 +78,22 @@ Test(attention_kernels, dropout_on_amd_runs_the_kernels_of_composable_kernel) {
     cr_expect_float_eq(attention_time(&machine.accelerator, DTYPE_BF16, &fused).seconds,
                        attention_time(&machine.accelerator, DTYPE_BF16, &flash).seconds, 1e-12);
 }
+
+// Forward takes 8.25 slots for each of 8 x 16 x 1,024 x 512 scores, backward 26: it uses 4 of 16 bytes that it draws.
+Test(attention_kernels, composable_kernel_draws_four_times_what_its_backward_uses) {
+    ClusterProfile machine = machine_h100();
+    strcpy(machine.accelerator.attention[0].kernel, "ck");
+    machine.accelerator.clock_hz = 2.4e9;
+    const double scores = 8.0 * 16 * 1024 * 512, slots_per_s = 64 * 132 * 2.4e9;
+    double more_s[2];
+    for (int backward = 0; backward < 2; backward++) {
+        AttentionShape shape = shape_of(ATTENTION_FLASH, 128);
+        shape.backward = backward;
+        const double kept_s = attention_time(&machine.accelerator, DTYPE_BF16, &shape).seconds;
+        shape.drops = true;
+        more_s[backward] = attention_time(&machine.accelerator, DTYPE_BF16, &shape).seconds - kept_s;
+    }
+    cr_expect_gt(more_s[0], 8.25 * scores / slots_per_s);
+    cr_expect_lt(more_s[0], 1.3 * 8.25 * scores / slots_per_s);
+    cr_expect_float_eq(more_s[1], more_s[0] * 26 / 8.25, 1e-9);
+}
