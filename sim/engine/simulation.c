@@ -104,7 +104,8 @@ static void end_everywhere(Simulation *simulation, int32_t leader, int lane) {
 // Puts the lane's head into its running state; next_ps is set by the leader.
 static void start_on(Simulation *simulation, int32_t index, int lane, const Instance *instance) {
     Actor *actor = &simulation->actors[index];
-    actor->host_bound[lane] = actor_issue_ps(actor, instance) == simulation->now_ps && instance->issue_ps > 0;
+    // Where the host lags behind the walk, which skips with the lag, the walk's own time says nothing.
+    actor->host_bound[lane] = actor_issue_ps(actor, instance) == simulation->now_ps && simulation->now_ps > 0;
     actor_set_busy(actor, lane, LANE_RUNNING);
     actor->task[lane] = instance->task;
     actor->start_ps[lane] = simulation->now_ps;

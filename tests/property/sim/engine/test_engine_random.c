@@ -191,6 +191,11 @@ Test(engine_random, what_is_queued_early_beyond_a_skipped_loop_is_issued_by_the_
     check_hosts(8043324696455623683, 1, 1);
 }
 
+// Program 11 of seed 26, where the walk's clock was set back below zero and the host that started a task lagged behind.
+Test(engine_random, what_a_lagging_host_starts_after_a_skip_is_its_overhead) {
+    check_hosts(26, 1, 12);
+}
+
 Test(engine_random, one_rank_equals_all_ranks) {
     Random random = random_begin("ranks");
     for (int number = 0; number < PROGRAMS / 4; number++) {
