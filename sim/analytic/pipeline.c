@@ -326,6 +326,22 @@ static double issue_pace_s(const PipelineOrder *order, int32_t micro_steps) {
     return most_s / micro_steps;
 }
 
+// No further micro-step takes less than the stage needs that has most to do in it, even where its first ones wait for
+// others: of all parts' works, as the device takes.
+static double work_pace_s(PipelineOrder *order) {
+    double most_s = 0;
+    for (int32_t stage = 0; stage < order->stages; stage++) {
+        order->free_s[stage] = 0;
+    }
+    for (int32_t part = 0; part < order->parts; part++) {
+        const double *device_s = &order->device_s[part * PART_WORKS];
+        double *of_stage_s = &order->free_s[order->stage_of[part]];
+        *of_stage_s += device_s[PART_FORWARD] + order->backward_works * device_s[PART_BACKWARD];
+        most_s = *of_stage_s > most_s ? *of_stage_s : most_s;
+    }
+    return most_s;
+}
+
 // Micro-steps that go through the chunks together (interleaved.c), as many as stages where they are not grouped.
 static int32_t group_of(const PipelineShape *shape) {
     const int32_t rounds = shape->micro_steps / shape->stages;
@@ -335,6 +351,7 @@ static int32_t group_of(const PipelineShape *shape) {
 }
 
 enum { GROUPS_BEFORE_PACE = 2 };
+static const double ROUNDING = 1e-9;
 
 // And what is left over for a last, smaller one.
 static PipelineShape with_groups(const PipelineShape *shape, int32_t groups) {
@@ -364,7 +381,9 @@ double pipeline_span_s(PipelineOrders *known, const PipelineShape *shape, const 
     PipelineOrder *further = find_order(known, &more);
     double few_s;
     const double more_s = run_both(further, find_order(known, &few), times, &few_s);
-    const double step_s = more_s + (more_s - few_s) * (shape->micro_steps - more.micro_steps) / group_of(shape);
+    const double seen_s = more_s - few_s, least_s = work_pace_s(further) * group_of(shape);
+    const double group_s = least_s > seen_s * (1 + ROUNDING) ? least_s : seen_s;
+    const double step_s = more_s + group_s * (shape->micro_steps - more.micro_steps) / group_of(shape);
     if (stops(times)) {
         sum_issued(further);
     }

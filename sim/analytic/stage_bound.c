@@ -18,23 +18,22 @@ void stage_time_parts(const StageSplit *split, double layer_s, double dense_s, d
     split->part_s[split->parts - 1] += head_s;
 }
 
-// Lower bound from the first forward to the last backward: the last stage's work, and before and after it the time for
-// the first micro-step to get there and the last to get back, with what makes those of the first stage longer. With
-// separate weight passes it may do its own meanwhile.
+// Lower bound from the first forward to the last backward, by each stage: the first micro-step has to get there, the
+// stage has its work of all of them, and the last one has to get back, with what makes those of the first stage longer.
+// With separate weight passes it may do its own meanwhile.
 double stage_least_span_s(const StageSplit *split, const PipelineShape *shape, const PipelineTimes *times) {
     enum { WHOLE_BACKWARD = 2 };
     const double back_share = schedule_works(shape->schedule) == WHOLE_BACKWARD ? 1 - times->forward_share : 0;
-    double way_s = 0, work_s = 0;
-    for (int32_t part = 0; part + 1 < shape->stages; part++) {
-        way_s += split->part_s[part];
-    }
-    for (int32_t part = 0; part < split->parts; part++) {
-        work_s += split->part_s[part];
-    }
     const double once_s = times->first_s ? times->first_s[0] + (back_share > 0 ? times->last_s[0] : 0) : 0;
-    return (way_s * (times->forward_share + back_share) + work_s * shape->micro_steps / shape->stages) *
-               times->device_share +
-           once_s;
+    double way_s = 0, least_s = 0;
+    for (int32_t stage = 0; stage < shape->stages; way_s += split->part_s[stage++]) {
+        double work_s = 0;
+        for (int32_t chunk = 0; chunk < shape->chunks; chunk++) {
+            work_s += split->part_s[pipeline_part(shape, stage, chunk)];
+        }
+        least_s = fmax(least_s, way_s * (times->forward_share + back_share) + work_s * shape->micro_steps);
+    }
+    return least_s * times->device_share + once_s;
 }
 
 // ---- what a layer takes at least
