@@ -67,6 +67,7 @@ typedef struct LayerCopies {
     HostCopy *copies;      // of a layer, in the order of their lane
     int32_t count, moved;  // layers
     double seconds;        // of a layer
+    double host_s;         // to issue them
 } LayerCopies;
 
 typedef struct Overlap {

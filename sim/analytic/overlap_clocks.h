@@ -19,8 +19,8 @@ typedef struct Clocks {
     double hidden;                                                     // inner waits hidden by sharding's copies
 } Clocks;
 
-// Whether the pass, whose layers computed from from_s on, took longer because its copies to the host or back did: the
-// last layer then ends as much later.
+// Whether the pass, whose layers computed from from_s on, took longer because its copies to the host or back did, or
+// because they had to be issued: the last layer then ends as much later.
 bool overlap_wait_copies(const Overlap *overlap, int pass, double from_s, Clocks *clocks);
 
 // The end of a step, after its last backward.

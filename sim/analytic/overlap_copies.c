@@ -1,7 +1,8 @@
 // What layers save on its way to the host's memory and back, on a lane of its own. Of N first layers of L the tensors
 // of layer i leave before those of layer i + K, K = L - N, are written into their slots; backward is the same from the
 // other end. So a pass takes as long as its layers, or as what it copies with the wait for the first and the work after
-// the last one; with one slot a layer waits for the copies of the one before, in turns.
+// the last one; with one slot a layer waits for the copies of the one before, in turns. Their host, which issues them
+// between the layers' kernels, may be what a pass waits for.
 
 #include <math.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ void overlap_add_copies(Overlap *overlap, int pass, const StepProgram *program, 
             place_copy(program, costs, tasks, copied_buffer(program, task), pass, &copy);
             ARENA_PUSH(arena, layer->copies, layer->count, &capacity) = copy;
             layer->seconds += copy.seconds;
+            layer->host_s += costs[t].host_s;
             layer->moved = program->layers - abs(task->layer_guard);
         }
     }
@@ -102,9 +104,13 @@ static double pass_s(const LayerCopies *layer, int32_t layers, double layer_s) {
 
 bool overlap_wait_copies(const Overlap *overlap, int pass, double from_s, Clocks *clocks) {
     const LayerCopies *layer = &overlap->copied[pass];
+    if (layer->count == 0) {
+        return false;
+    }
+    clocks->host += layer->moved * layer->host_s;
     const double computed_s = clocks->compute - from_s;
-    const double late_s =
-        layer->count > 0 ? pass_s(layer, overlap->layers, computed_s / overlap->layers) - computed_s : 0;
+    const double copied_s = pass_s(layer, overlap->layers, computed_s / overlap->layers) - computed_s;
+    const double late_s = fmax(copied_s, clocks->host - clocks->compute);
     if (late_s <= 0) {
         return false;
     }
