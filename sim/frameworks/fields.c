@@ -209,6 +209,7 @@ static const TargetField fields[] = {
     WORDS(runtime.host_pace),          // and a target of a cluster that one
     WORDS(expert_flavour),             // of models with experts only
     WORDS(runtime.indexes_experts),    // the same, whose tasks say it
+    WORDS(runtime.repeats_biases),     // of models with biases of experts, whose tasks say it
     WORDS(runtime.casts_loss_sums),    // of one form of the loss, whose tasks say it
     WORDS(own_dispatch),               // of experts
     WORDS(experts_apart),

@@ -54,6 +54,7 @@ typedef struct TargetRuntime {
     // deterministic algorithms)
     bool indexes_rows, sums_sorted;
     bool indexes_experts;  // so are, of ranks that have all experts, results in the order of tokens and each row's bias
+    bool repeats_biases;   // experts' biases are repeated for each row by an index, which a compiler leaves to PyTorch
     // Liger's fused loss casts a part's gradient of the head to fp32 and adds it by an operation of its own (0.6.2 to
     // 0.8.2, ops/fused_linear_cross_entropy.py; before and since, the product adds)
     bool casts_loss_sums;

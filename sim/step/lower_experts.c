@@ -420,13 +420,19 @@ static void route_backward(Lowering *lowering, const Half *half, const ExpertTen
     }
 }
 
+// Rows of an expert are added one after another (cost_repeated_s). Eager index_add_ adds by atomics: not priced.
+static bool adds_biases_in_turn(const Lowering *lowering) {
+    return indexes_experts(lowering) ||
+           (lowering->target->runtime.repeats_biases && lowering->plan->fused == FUSED_COMPILED);
+}
+
 // Each row's gradient goes to the bias of its expert.
 static void add_expert_bias(Lowering *lowering, const ExpertTensors *tensors, const char *slice, int32_t dy,
                             int64_t cols) {
     if (lowering->model->experts.bias) {
         Op *op = op_add(lowering, SECTION_LAYER_BACKWARD, TASK_COLUMN_SUM, PHASE_BACKWARD, "bias gradient");
         op_size(op, received_rows(lowering), cols);
-        op->task.groups = indexes_experts(lowering) ? lowering_local_experts(lowering) : 0;
+        op->task.groups = adds_biases_in_turn(lowering) ? lowering_local_experts(lowering) : 0;
         op_operand(op, op_whole(lowering, dy), ACCESS_READ);
         op_operand(op, unit_slice(lowering, lowering->gradients[lowering_expert_unit(lowering)], slice, slice),
                    ACCESS_WRITE);

@@ -123,6 +123,9 @@ static const TargetVersion torchtitan_head = {
         SET(sums_by_product, false),      // scatter_add again,
         // deterministic (ops/scatter_add.py), which puts rows by index since PyTorch 2.9; rows are padded no more
         SET(runtime.sums_sorted, true), SET(runtime.pads_alone, false),
+        // repeat_interleave (models/gpt_oss/moe.py), whose gradient is an index_add: in bf16 Inductor makes it ATen's
+        // index_put_ (needs_fallback_due_to_atomic_add_limitations)
+        SET(runtime.repeats_biases, true),
         // Float8, MXFP8 and NVFP4LinearConverter (components/quantization)
         SET(fp8_recipes, FP8_BIT(FP8_TENSORWISE) | FP8_BIT(FP8_ROWWISE) | FP8_BIT(FP8_ROWWISE_BF16) | FP8_BIT(FP8_MX) |
                              FP8_BIT(FP8_NVFP4)),

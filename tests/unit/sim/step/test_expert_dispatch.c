@@ -300,3 +300,26 @@ Test(expert_dispatch, transformers_puts_gradients_of_experts_back_in_sorted_orde
         }
     }
 }
+
+// What Inductor makes of repeat_interleave's gradient; eager, or before a block was compiled with its experts, atomics.
+Test(expert_dispatch, torchtitan_adds_gradients_of_repeated_biases_in_turn_where_it_compiles_experts) {
+    static const struct {
+        const char *target;
+        bool eager;
+        int groups;
+    } cases[] = {{"torchtitan@0.3", false, 32}, {"torchtitan@0.3", true, 0}, {"torchtitan@0.2", false, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const LoweredRequest request = {.model = "gpt-oss-20b",
+                                        .target = cases[i].target,
+                                        .mesh = "dp_shard=8",
+                                        .bf16 = true,
+                                        .eager = cases[i].eager};
+        const StepProgram program = lowered(&arena, request);
+        int groups = 0;  // of the two gradients by expert; those of attention and the router have none
+        for (int32_t k = 0; k < program.task_count; k++) {
+            const Task *task = &program.tasks[k];
+            groups = task->kind == TASK_COLUMN_SUM && task->groups > groups ? task->groups : groups;
+        }
+        cr_expect_eq(groups, cases[i].groups);
+    }
+}
