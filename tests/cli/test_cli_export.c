@@ -75,6 +75,24 @@ Test(cli_export, a_world_gives_a_file_even_where_better_shapes_cannot_be_written
     program_run_free(&run);
 }
 
+// peft's get_peft_model makes them fp32: such a file would be read back so.
+Test(cli_export, adapters_in_bf16_are_refused_where_peft_makes_them_fp32) {
+    static const char *const formats[] = {"accelerate-yaml", "accelerate-python", "hf-trainer", "trainer", "trl"};
+    static const char *const words[][2] = {{"lora", "bf16"}, {"qlora", "bf16"}, {"lora", "fp32"}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        for (size_t j = 0; j < sizeof words / sizeof *words; j++) {
+            ProgramRun run =
+                CLI("export", "--as", formats[i], "--model", "tiny", "--mesh", "dp_shard=4", "--global-batch", "8",
+                    "--finetune", words[j][0], "--lora-rank", "8", "--master-weights", words[j][1]);
+            const bool refused = strcmp(words[j][1], "bf16") == 0;
+            cr_expect_eq(run.exit_code != 0, refused, "%s %s: %s", formats[i], words[j][0], run.err);
+            cr_expect(!refused || strstr(run.err, "makes adapters fp32"), "%s %s: %s", formats[i], words[j][0],
+                      run.err);
+            program_run_free(&run);
+        }
+    }
+}
+
 // deepspeed: plans may keep gathered parameters, its file does not say so. axolotl: no plan for it does.
 Test(cli_export, what_the_format_keeps_out_of_the_search_is_said) {
     static const char *const formats[] = {"deepspeed", "axolotl"};

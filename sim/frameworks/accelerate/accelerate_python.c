@@ -5,7 +5,8 @@
 #include "sim/frameworks/accelerate/accelerate_files.h"
 #include "sim/frameworks/peft.h"
 
-// Trainer, launcher and Python alike: context parallelism is SDPA's; fp16 is scaled (torch/amp/grad_scaler.py).
+// Trainer, launcher and Python alike: context parallelism is SDPA's; fp16 is scaled (torch/amp/grad_scaler.py);
+// get_peft_model makes adapters fp32 (autocast_adapter_dtype=True, peft 0.21.2 mapping_func.py).
 const char *accelerate_python_refuse(const ConfigJob *job) {
     const bool by_sdpa = job->plan->attention == ATTENTION_FLASH || job->plan->attention == ATTENTION_CUDNN;
     REFUSE_IF(job->arena, export_axis(job, AXIS_CP) > 1 && !by_sdpa,
@@ -13,6 +14,8 @@ const char *accelerate_python_refuse(const ConfigJob *job) {
               attention_names[job->plan->attention]);
     REFUSE_IF(job->arena, job->plan->bf16_master && job->plan->precision == DTYPE_FP16,
               "PyTorch's GradScaler unscales no gradients that are fp16 themselves: use --master-weights fp32");
+    REFUSE_IF(job->arena, job->plan->bf16_master && plan_has_adapters(job->plan),
+              "peft's get_peft_model makes adapters fp32, whatever the model is loaded in: use --master-weights fp32");
     return NULL;
 }
 
