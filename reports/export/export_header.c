@@ -62,10 +62,11 @@ char *export_header(const ExportFormat *format, const ExportJob *job) {
             job->config.nodes == 1 ? "" : "s", request->cluster.name, job->config.ranks_per_node);
     header_batch(job, out);
     header_figures(job, out);
-    fprintf(out, "  Predicted for %s@%s on the model %s: %s, recompute %s, attention %s, kernels %s.\n",
+    fprintf(out, "  Predicted for %s@%s on the model %s: %s, recompute %s, attention %s, kernels %s.%s\n",
             request->target->name, request->target->version, request->model.name,
             dtype_name(job->config.plan->precision), plan_recompute_text(job->config.plan, RECOMPUTE_BUFFER),
-            attention_names[job->config.plan->attention], fused_names[job->config.plan->fused]);
+            attention_names[job->config.plan->attention], fused_names[job->config.plan->fused],
+            export_sdpa_note(&job->config));
     bool known = false;
     export_model_path(&job->config, &known);
     if (!known) {

@@ -279,6 +279,10 @@ Status export_notes(const ExportFormat *format, const ExportJob *asked, char **n
     if (format->notes) {
         format->notes(&job.config, file);
     }
+    const char *of_sdpa = export_sdpa_note(&job.config);
+    if (of_sdpa[0]) {
+        fprintf(file, "Attention:%s\n", of_sdpa);
+    }
     return fclose(file) == 0 ? STATUS_OK : error_set(error, STATUS_ENVIRONMENT, "no memory for the notes of the file");
 }
 

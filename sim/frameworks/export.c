@@ -72,6 +72,25 @@ const char *export_attention(const ConfigJob *job) {
                                                  : "sdpa";
 }
 
+// A priority that the target's code sets is within any of the script's.
+const char *export_sdpa_note(const ConfigJob *job) {
+    const Target *target = job->target;
+    const AttentionKernel asked = job->plan->attention;
+    const bool by_code = target->cudnn_first == CUDNN_FIRST_BY_CODE;
+    if (asked == ATTENTION_CUDNN && !target->cudnn_here && !target->engine_attention) {
+        return " PyTorch's SDPA is expected to take another kernel than cuDNN's here; where it has one, it is asked "
+               "for by "
+               "torch.nn.attention.sdpa_kernel(SDPBackend.CUDNN_ATTENTION).";
+    }
+    if (asked == ATTENTION_FLASH && target->cudnn_here && (by_code || export_cuts_sequences(job))) {
+        return by_code ? " SDPA takes cuDNN's kernel here: for flash take CUDNN_ATTENTION out of the backends that the "
+                         "framework's code asks for."
+                       : " SDPA takes cuDNN's kernel here: for flash run the step in "
+                         "torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION).";
+    }
+    return "";
+}
+
 void export_comment(const char *text, const char *comment, FILE *out) {
     while (*text) {
         const size_t length = strcspn(text, "\n");

@@ -68,6 +68,9 @@ typedef struct ExportFormat {
 // Each line of text after `comment`, escaped: nothing in it ends the comment.
 void export_comment(const char *text, const char *comment, FILE *out);
 
+// What to do where SDPA takes another kernel here than the plan has, which no file can say: a blank and a sentence; "".
+const char *export_sdpa_note(const ConfigJob *job);
+
 // What transformers loads: the folder of a config.json, another file itself, or the published name of a preset; *known
 // says which of them it is and not just ndtune's own name of the sizes.
 const char *export_model_path(const ConfigJob *job, bool *known);

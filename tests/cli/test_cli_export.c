@@ -93,6 +93,33 @@ Test(cli_export, adapters_in_bf16_are_refused_where_peft_makes_them_fp32) {
     }
 }
 
+// A file says sdpa, or nothing, and which kernel that is depends on the chip and the model.
+Test(cli_export, a_kernel_that_sdpa_does_not_take_by_itself_is_said) {
+    static const struct {
+        const char *format, *model, *mesh, *cluster, *attention, *words;
+    } cases[] = {
+        {"torchtitan-toml", "llama-3-8b", "dp_shard=8", "dgx-h100", "flash",
+         "take CUDNN_ATTENTION out of the backends"},
+        {"torchtitan-toml", "llama-3-8b", "dp_shard=8", "dgx-h100", "cudnn", NULL},
+        {"torchtitan-toml", "llama-3-8b", "dp_shard=8", "dgx-a100-80g", "flash", NULL},
+        {"accelerate-yaml", "llama-3-8b", "dp_shard=4,cp=2", "dgx-h100", "flash", "sdpa_kernel(SDPBackend.FLASH"},
+        {"accelerate-yaml", "llama-3-8b", "dp_shard=8", "dgx-h100", "flash", NULL},  // flash_attention_2
+        {"trl", "llama-3-8b", "dp_shard=8", "dgx-a100-80g", "cudnn", "sdpa_kernel(SDPBackend.CUDNN"},
+        {"trainer", "gemma-7b", "dp_shard=8", "dgx-h100", "cudnn", "sdpa_kernel(SDPBackend.CUDNN"},
+        {"trainer", "llama-3-8b", "dp_shard=8", "dgx-h100", "cudnn", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ProgramRun run =
+            CLI("export", "--as", cases[i].format, "--model", cases[i].model, "--mesh", cases[i].mesh, "--cluster",
+                cases[i].cluster, "--attention", cases[i].attention, "--seq", "4096", "--global-batch", "16");
+        cr_assert_eq(run.exit_code, 0, "case %zu: %s", i, run.err);
+        const char *note = strstr(run.out, "SDPA ");
+        cr_expect_eq(note != NULL, cases[i].words != NULL, "case %zu: %s", i, run.out);
+        cr_expect(!note || strstr(note, cases[i].words), "case %zu: %s", i, run.out);
+        program_run_free(&run);
+    }
+}
+
 // deepspeed: plans may keep gathered parameters, its file does not say so. axolotl: no plan for it does.
 Test(cli_export, what_the_format_keeps_out_of_the_search_is_said) {
     static const char *const formats[] = {"deepspeed", "axolotl"};
