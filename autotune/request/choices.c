@@ -115,7 +115,8 @@ static const char *own_kernel_note(const TuneRequest *request, const TrainPlan *
     }
     const bool newer = target->cudnn_here && target->cudnn_first == CUDNN_FIRST_BY_PYTORCH;
     return request->asked[PLAN_ATTENTION] == TUNE_ANY && newer
-               ? "; PyTorch 2.11 and newer picks it on this chip, older ones and wheels for CUDA 12 --attention flash"
+               ? "; PyTorch 2.11 and newer picks it on this chip; with an older PyTorch or wheels for CUDA 12 say "
+                 "--attention flash"
                : "";
 }
 
