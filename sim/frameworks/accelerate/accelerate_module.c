@@ -2,6 +2,7 @@
 // (accelerate 1.15: accelerator.py, parallelism_config.py, utils/dataclasses.py). What it does not say its launcher
 // does, by the environment: a script that says nothing is one of replicas.
 
+#include <ctype.h>
 #include <string.h>
 
 #include "sim/frameworks/accelerate/accelerate_files.h"
@@ -124,11 +125,15 @@ static void take_environment(Import *import) {
 
 // ---- values of Python
 
-// A member of an enumeration is its last word: ShardingStrategy.FULL_SHARD, torch.bfloat16.
+// A member of an enumeration is its last word: ShardingStrategy.FULL_SHARD, torch.bfloat16; that of args is no word.
 static void take_last_word(Import *import, const char *path) {
     ConfigNode *node = import_at(import, path);
     const char *dot = node && node->kind == NODE_SCALAR ? strrchr(node->text, '.') : NULL;
-    if (dot) {
+    const char *of = dot ? dot : "";
+    while (dot && of > node->text && of[-1] != '.') {
+        of--;
+    }
+    if (isupper((unsigned char)of[0]) || strncmp(of, "torch.", strlen("torch.")) == 0) {
         node->text = dot + 1;
         node->of_run = false;
     }
@@ -257,11 +262,14 @@ static Status read_offload(Import *import, bool recomputes, Error *error) {
     int parameters = 0, activations = 0;
     if (node && node->kind == NODE_MAP) {
         parameters = python_is_made_by(node, "CPUOffloadPolicy");
+        python_leave_to(import, PLUGIN "cpu_offload.offload_params", plan_fields[PLAN_OFFLOAD].option.name);
         TRY(import_bool(import, PLUGIN "cpu_offload.offload_params", &parameters, error));
         import_known(import, (const char *const[]){PLUGIN "cpu_offload.pin_memory", NULL});
     } else {
+        python_leave_to(import, path, plan_fields[PLAN_OFFLOAD].option.name);
         TRY(import_bool(import, path, &parameters, error));
     }
+    python_leave_to(import, inputs, plan_fields[PLAN_OFFLOAD].option.name);
     TRY(import_bool(import, inputs, &activations, error));
     import_switch_offload(import, activations && !parameters, inputs, OFFLOAD_ACTIVATIONS);
     import_switch_offload(import, parameters, path, OFFLOAD_PARAMETERS);
@@ -297,10 +305,12 @@ static Status read_version(Import *import, Error *error) {
         const char *path = import_has(import, PLUGIN "reshard_after_forward") ? PLUGIN "reshard_after_forward"
                                                                               : PLUGIN "sharding_strategy";
         take_last_word(import, path);
+        python_leave_to(import, path, plan_fields[PLAN_RESHARD].option.name);
         return accelerate_read_strategy(import, path, 0, error);
     }
     FIND_IF(import_has(import, PLUGIN "forward_prefetch"), import, FINDING_REFUSED, PLUGIN "forward_prefetch",
             "forward_prefetch is not yet implemented in FSDP2");
+    python_leave_to(import, PLUGIN "reshard_after_forward", plan_fields[PLAN_RESHARD].option.name);
     TRY(import_bool(import, PLUGIN "reshard_after_forward", &reshards, error));
     import->said.choice[PLAN_ZERO] = 3;
     import->said.choice[PLAN_RESHARD] = reshards ? RESHARD_ALWAYS : RESHARD_NEVER;
@@ -317,6 +327,7 @@ static Status read_plugin(Import *import, Error *error) {
     TRY(read_version(import, error));
     TRY(read_wrapping(import, error));
     TRY(read_policy(import, error));
+    python_leave_to(import, PLUGIN "activation_checkpointing", plan_fields[PLAN_RECOMPUTE].option.name);
     TRY(import_bool(import, PLUGIN "activation_checkpointing", &checkpoints, error));
     TRY(read_offload(import, checkpoints, error));
     if (checkpoints) {

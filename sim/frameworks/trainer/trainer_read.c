@@ -96,6 +96,7 @@ static Status read_kernels(Import *import, Error *error) {
 static Status read_liger(Import *import, const TrainerDefaults *defaults, Error *error) {
     static const char *const kernels[] = {"rope", "rms_norm", "swiglu", "geglu"};
     int liger = 0, fused = 1, others = 0;
+    python_leave_to(import, "use_liger_kernel", plan_fields[PLAN_LOSS].option.name);
     TRY(import_bool(import, "use_liger_kernel", &liger, error));
     TRY(import_bool(import, "liger_kernel_config.fused_linear_cross_entropy", &fused, error));
     for (int i = 0; i < 4; i++) {
@@ -135,6 +136,7 @@ static Status read_recompute(Import *import, const TrainerDefaults *defaults, Er
         TRY(import_bool(import, path, &offload, error));
         offload_path = import_has(import, path) ? path : offload_path;
     }
+    python_leave_to(import, "fsdp_config.activation_checkpointing", plan_fields[PLAN_RECOMPUTE].option.name);
     TRY(import_bool(import, "fsdp_config.activation_checkpointing", &of_units, error));
     FIND_IF(defaults->recomputes && !import_has(import, names[0]) && !import_has(import, names[1]), import,
             FINDING_ASSUMED, NULL, "gradient_checkpointing is on, %s's default", import->format->name);
@@ -202,10 +204,12 @@ static Status read_fsdp(Import *import, Error *error) {
     int reshards = 1, offload = 0;
     TRY(import_word(import, "fsdp_config.version", &version, error));
     read_old_words(import, version, &reshards, &offload);
+    python_leave_to(import, "fsdp_config.cpu_offload", plan_fields[PLAN_OFFLOAD].option.name);
     TRY(import_bool(import, "fsdp_config.cpu_offload", &offload, error));
     TRY(read_wrapping(import, error));
     import->said.choice[PLAN_ZERO] = 3;
     import->said.size[AXIS_DP_SHARD] = -1;
+    python_leave_to(import, "fsdp_config.reshard_after_forward", plan_fields[PLAN_RESHARD].option.name);
     if (strcmp(version, "1") == 0) {
         const char *strategy = "full_shard";
         TRY(import_word(import, "fsdp_config.reshard_after_forward", &strategy, error));

@@ -150,6 +150,11 @@ Test(import_scripts, a_batch_that_several_assignments_make_is_no_number) {
     ")\n" ADAPTER("r=4, target_modules=\"all-linear\"")
 #define OPEN(arguments) "args = TrainingArguments(\"out\", per_device_train_batch_size=2, " arguments ")\n"
 
+#define PLUGIN(argument)                                                                                               \
+    "MICRO_BATCH = 1\nSEQUENCE_LENGTH = 512\n"                                                                         \
+    "plugin = FullyShardedDataParallelPlugin(fsdp_version=2, auto_wrap_policy=\"transformer_based_wrap\", " argument   \
+    ")\na = Accelerator(mixed_precision=\"bf16\", fsdp_plugin=plugin)\n"
+
 // Each names the option that says it; nothing else is taken from it, and nothing refused.
 Test(import_scripts, what_only_the_running_script_knows_is_assumed_and_asked_for) {
     static const char *const cases[][2] = {
@@ -172,7 +177,17 @@ Test(import_scripts, what_only_the_running_script_knows_is_assumed_and_asked_for
         {OPEN("gradient_accumulation_steps=8 // world"),
          "8 // world is known when the script runs: say it with --grad"},
         {OPEN("torch_compile_mode=args.mode"), "args.mode is known when the script runs: where that is on, another"},
-        {OPEN("use_liger_kernel=args.liger"), "args.liger is known when the script runs: read as if nothing was said"},
+        {OPEN("use_liger_kernel=args.liger"), "args.liger is known when the script runs: say it with --loss"},
+        {OPEN("fsdp=True, fsdp_config={\"cpu_offload\": args.cpu}"), "args.cpu is known when the script runs: say it "
+                                                                     "with --offload"},
+        {OPEN("fsdp=True, fsdp_config={\"reshard_after_forward\": args.z}"),
+         "args.z is known when the script runs: say "
+         "it with --reshard"},
+        {OPEN("fsdp=True, fsdp_config={\"activation_checkpointing\": args.a}"), "args.a is known when the script runs: "
+                                                                                "say it with --recompute"},
+        {PLUGIN("reshard_after_forward=args.z"), "args.z is known when the script runs: say it with --reshard"},
+        {PLUGIN("activation_checkpointing=args.a"), "args.a is known when the script runs: say it with --recompute"},
+        {PLUGIN("cpu_offload=args.cpu"), "args.cpu is known when the script runs: say it with --offload"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Arena arena = {0};
