@@ -115,8 +115,9 @@ static const OptionRow rows[OPTION_OF_PLAN] = {
                        SEARCH | ACCURACY},
     [OPTION_FROM] =
         {"from", VALUE_TEXT, "FILE", 0, 0, NULL, NULL,
-         "explain a config file that you train with, of a framework of --from-format; FILE.py:NAME is one recipe of "
-         "several; --micro-batch, --grad-accum, --seq, --recompute and --world then say what it does not hold",
+         "explain a config file that you train with, of a framework of --from-format or of LLaMA-Factory; FILE.py:NAME "
+         "is one recipe of several; --micro-batch, --grad-accum, --seq, --recompute and --world then say what it does "
+         "not hold",
          GROUP_WHAT, EXPLAIN},
     [OPTION_FROM_FORMAT] = {"from-format", VALUE_WORD, "auto|" FRAMEWORK_CONFIGS, 0, 0, NULL, "auto: by its keys",
                             "whose config the file is", GROUP_WHAT, EXPLAIN | CHECK},
