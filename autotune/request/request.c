@@ -343,6 +343,7 @@ Status request_resolve(Asked *asked, const RequestDefaults *defaults, Arena *are
     TRY(check_stages(&builder, error));
     refuse_choices(&builder);
     choose_limits(&builder);
+    say_loss(&builder);
     TRY(choose_objective(&builder, error));
     if (defaults->single_plan && !request->refusal) {
         say_without_effect(&builder);

@@ -53,3 +53,4 @@ Status check_stages(Builder *builder, Error *error);
 // about experts. `plan` has what the job specified.
 void say_training(Builder *builder, const TrainPlan *plan);
 void say_experts(Builder *builder, const TrainPlan *plan);
+void say_loss(Builder *builder);

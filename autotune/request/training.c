@@ -18,6 +18,20 @@ static void say_adapters(Builder *builder, const TrainPlan *plan) {
            weights[plan->finetune]);
 }
 
+// Where it is asked for, or a search may take it. A base that is frozen has no gradient of the head.
+void say_loss(Builder *builder) {
+    const TuneRequest *request = builder->request;
+    const Target *target = request->target;
+    const int asked = request->asked[PLAN_LOSS];
+    TrainPlan plan = {.seq = request->seq};
+    space_job(request, &plan);
+    const bool searched = asked == TUNE_ANY && !builder->defaults->single_plan && target->losses & LOSS_BIT(LOSS_FUSED);
+    if (target->runtime.casts_loss_sums && !plan_freezes_base(&plan) && (asked == LOSS_FUSED || searched)) {
+        assume(builder, "loss fused as in Liger 0.6.2 to 0.8.2, which cast each part of the head's gradient to fp32 to "
+                        "add it; older and newer ones do not, and take less time");
+    }
+}
+
 void say_training(Builder *builder, const TrainPlan *plan) {
     if (plan_has_adapters(plan)) {
         say_adapters(builder, plan);

@@ -177,3 +177,22 @@ Test(request, a_log_has_counts_and_a_mesh_of_its_own) {
     cr_expect_eq(named_log_ask(&none, &asked, &arena, &error), STATUS_USAGE);
     cr_expect_str_eq(error.message, "--log a.log: global_batch=all is no count");
 }
+
+// Liger is no part of the target, and of the user's choice.
+Test(request, a_fused_loss_that_casts_its_sums_is_said_to_be_of_some_releases) {
+    static const struct {
+        const char *target, *loss;
+        bool one, said;
+    } cases[] = {{"accelerate@1.14", "fused", true, true},  {"accelerate@1.14", NULL, true, false},
+                 {"accelerate@1.14", NULL, false, true},    {"accelerate@1.14", "whole", false, false},
+                 {"accelerate@1.15", "fused", true, false}, {"axolotl", "fused", true, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Asked asked = {.model = "8b", .target = cases[i].target};
+        asked.mesh = cases[i].one ? "dp_shard=16" : NULL;
+        asked.world = cases[i].one ? 0 : 16;
+        asked.choices[PLAN_LOSS] = cases[i].loss;
+        const Status status = request_resolve(&asked, cases[i].one ? &one_plan : &searched, &arena, &request, &error);
+        cr_assert_eq(status, STATUS_OK, "case %zu: %s", i, error.message);
+        cr_expect_eq(says("Liger 0.6.2 to 0.8.2"), cases[i].said, "case %zu", i);
+    }
+}
