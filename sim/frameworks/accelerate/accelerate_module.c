@@ -26,10 +26,33 @@ static const ImportKeys keys_of_script = {.mesh = "ParallelismConfig({dp_replica
 
 // ---- shared with arguments of a Trainer
 
+static bool is_of_run(Import *import, const char *path) {
+    const ConfigNode *node = import_at(import, path);
+    return node && node->of_run;
+}
+
+// One size that only the running script knows is what the others leave of the world, rather that of the shards.
+static void leave_rest(Import *import, const MeshKey *keys, size_t count) {
+    const MeshKey *rest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (is_of_run(import, keys[i].path) && (!rest || keys[i].axis == AXIS_DP_SHARD)) {
+            rest = &keys[i];
+        }
+    }
+    if (rest) {
+        python_leave(import, rest->path, "it takes the ranks of --world that the other sizes leave");
+        import->said.size[rest->axis] = -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        python_leave(import, keys[i].path, "taken as 1; put a number there if it is another");
+    }
+}
+
 Status mesh_keys_read(Import *import, const MeshKey *keys, size_t count, Error *error) {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         import->said.size[axis] = 1;
     }
+    leave_rest(import, keys, count);
     for (size_t i = 0; i < count; i++) {
         TRY(import_int(import, keys[i].path, 1, MESH_MAX_WORLD, &import->said.size[keys[i].axis], error));
     }
@@ -79,7 +102,7 @@ Status attention_read(Import *import, const char *path, Error *error) {
 static const char by_deepspeed[] = "ACCELERATE_USE_DEEPSPEED", by_precision[] = "ACCELERATE_MIXED_PRECISION";
 
 void mesh_refuse_unasked(Import *import, const char *path, const char *sharder) {
-    IMPORT_REFUSE_IF(import->said.size[AXIS_DP_SHARD] > 1, import, path,
+    IMPORT_REFUSE_IF(import->said.size[AXIS_DP_SHARD] != 1, import, path,
                      "ranks that shard without %s: what the environment asks of accelerate (" BY_FSDP ") is not read",
                      sharder);
 }

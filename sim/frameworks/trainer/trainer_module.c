@@ -33,7 +33,7 @@ static Status read_shards(Import *import, Error *error) {
     TRY(mesh_keys_read(import, keys, sizeof keys / sizeof keys[0], error));
     python_leave_to(import, SHARDS "fsdp_cpu_offload", plan_fields[PLAN_OFFLOAD].option.name);
     TRY(import_bool(import, SHARDS "fsdp_cpu_offload", &offload, error));
-    import->said.choice[PLAN_ZERO] = import->said.size[AXIS_DP_SHARD] > 1 ? 3 : 0;
+    import->said.choice[PLAN_ZERO] = import->said.size[AXIS_DP_SHARD] != 1 ? 3 : 0;
     import->flavour = arena_format(import->arena, "%s with DistributedConfig",
                                    import_has(import, "SFTConfig") ? "SFTConfig" : "TrainingArguments");
     import_switch_offload(import, offload, SHARDS "fsdp_cpu_offload", OFFLOAD_PARAMETERS);

@@ -175,6 +175,36 @@ Test(import_modules, arguments_in_a_module_are_those_of_their_class) {
 }
 
 // Each would be a copy of what it stands for.
+// It takes what the others leave of the world; of several, the shards do.
+Test(import_modules, a_size_that_only_the_running_script_knows_is_of_the_world) {
+    static const struct {
+        const char *sizes;
+        int replicas, shard, tp;
+    } cases[] = {
+        {"dp_shard_size=world // 2, tp_size=2", 1, 4, 2},
+        {"dp_shard_size=2, tp_size=args.tp", 1, 2, 4},
+        {"dp_replicate_size=args.r, dp_shard_size=args.s", 1, 8, 1},
+        {"dp_replicate_size=2, dp_shard_size=args.s, tp_size=2", 2, 2, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        const char *text = arena_format(
+            &arena,
+            "mesh = ParallelismConfig(%s)\na = TrainingArguments(per_device_train_batch_size=4, fsdp=True, "
+            "parallelism_config=mesh)\n",
+            cases[i].sizes);
+        const Import import = read_file(text, SYNTAX_PYTHON, 8, &arena);
+        const int *size = import.said.size;
+        cr_expect_null(import.refusal, "case %zu: %s", i, import.refusal);
+        cr_expect(size[AXIS_DP_REPLICATE] == cases[i].replicas && size[AXIS_DP_SHARD] == cases[i].shard &&
+                      size[AXIS_TP] == cases[i].tp,
+                  "case %zu: %d x %d x %d", i, size[AXIS_DP_REPLICATE], size[AXIS_DP_SHARD], size[AXIS_TP]);
+        cr_expect(finds(&import, FINDING_ASSUMED, "it takes the ranks of --world that the other sizes leave"));
+        cr_expect_eq(finds(&import, FINDING_ASSUMED, "args.r is known when the script runs: taken as 1"), i == 2);
+        arena_free(&arena);
+    }
+}
+
 Test(import_modules, names_cannot_stand_for_any_number_of_values) {
     Arena arena = {0};
     ConfigNode *root = NULL;
