@@ -157,6 +157,10 @@ static Status read_recompute(Import *import, const TrainerDefaults *defaults, Er
 
 // ---- sharding
 
+// What its JSON does not hold.
+#define BESIDE_DEEPSPEED                                                                                               \
+    "with --world, --micro-batch, --grad-accum and --seq, and --finetune and --lora-rank of adapters"
+
 // The old words of `fsdp`, in one string or a list; *shards is left alone by those that say nothing of it.
 static void read_old_word(Import *import, const char *word, const char *strategy_of, int *reshards, int *offload) {
     if (strstr(word, "shard_grad_op")) {
@@ -232,14 +236,24 @@ static Status read_fsdp(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+static void leave_sharding(Import *import) {
+    ConfigNode *fsdp = import_at(import, "fsdp");
+    if (python_leave(import, "fsdp", "taken as on: all ranks shard")) {
+        fsdp->text = "true";
+    }
+    python_leave(import, "fsdp_config", "say what it holds with --reshard, --offload and --recompute");
+    python_leave(import, "deepspeed",
+                 "where it is a file, this trains with DeepSpeed: give that file to --from, " BESIDE_DEEPSPEED);
+}
+
 static Status read_sharding(Import *import, Error *error) {
+    leave_sharding(import);
     const ConfigNode *config = import_at(import, "fsdp_config");
     FAIL_IF(config && config->kind == NODE_SCALAR && config->text[0], error, STATUS_USAGE,
             "%s:%d: fsdp_config is the file %s: put its keys here", import->path, config->line, config->text);
     const char *deepspeed = NULL;
     TRY(import_word(import, "deepspeed", &deepspeed, error));
-    FAIL_IF(deepspeed, error, STATUS_USAGE,
-            "%s:%d: this trains with DeepSpeed: give %s to --from, with --world, --micro-batch, --grad-accum and --seq",
+    FAIL_IF(deepspeed, error, STATUS_USAGE, "%s:%d: this trains with DeepSpeed: give %s to --from, " BESIDE_DEEPSPEED,
             import->path, import_at(import, "deepspeed")->line, deepspeed);
     if (import_is_on(import, "fsdp")) {
         return read_fsdp(import, error);

@@ -233,6 +233,7 @@ Test(import_files, what_cannot_be_read_names_line_key_and_value) {
          "file:3: the plan is in z.json", SYNTAX_YAML},
         {"base_model: x\ndeepspeed: zero3.json\n", "axolotl", "file:2: this trains with DeepSpeed: give zero3.json",
          SYNTAX_YAML},
+        {"cutoff_len: 1\ndeepspeed: d\n", "trainer", "and --seq, and --finetune and --lora-rank of", SYNTAX_YAML},
         {"base_model: x\nsample_packing: maybe\n", "axolotl",
          "file:2: sample_packing takes true or false, not \"maybe\"", SYNTAX_YAML},
         {"[parallelism]\ndata_parallel_shard_degree = 0\n", "torchtitan",

@@ -185,6 +185,10 @@ Test(import_scripts, what_only_the_running_script_knows_is_assumed_and_asked_for
          "it with --reshard"},
         {OPEN("fsdp=True, fsdp_config={\"activation_checkpointing\": args.a}"), "args.a is known when the script runs: "
                                                                                 "say it with --recompute"},
+        {OPEN("fsdp=\"full_shard\", fsdp_config=args.f"),
+         "args.f is known when the script runs: say what it holds with"},
+        {OPEN("fsdp=args.fsdp"), "args.fsdp is known when the script runs: taken as on"},
+        {OPEN("deepspeed=args.ds"), "args.ds is known when the script runs: where it is a file, this trains with"},
         {PLUGIN("reshard_after_forward=args.z"), "args.z is known when the script runs: say it with --reshard"},
         {PLUGIN("activation_checkpointing=args.a"), "args.a is known when the script runs: say it with --recompute"},
         {PLUGIN("cpu_offload=args.cpu"), "args.cpu is known when the script runs: say it with --offload"},
