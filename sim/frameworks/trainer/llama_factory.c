@@ -127,6 +127,8 @@ static Status put_adapters(Import *import, const char *method, Error *error) {
     TRY(import_int(import, "quantization_bit", 1, 8, &bits, error));
     TRY(import_word(import, "quantization_method", &by, error));
     if (strcmp(method, "lora") != 0) {
+        FIND_IF(bits != 0, import, FINDING_REFUSED, "quantization_bit",
+                "a base in %d bits is trained by adapters alone: finetuning_type: lora, or no quantization_bit", bits);
         return STATUS_OK;
     }
     IMPORT_REFUSE_IF(

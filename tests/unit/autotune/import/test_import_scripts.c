@@ -493,6 +493,14 @@ Test(import_scripts, methods_of_llama_factory_that_no_plan_holds_are_refused) {
     }
 }
 
+// LLaMA-Factory stops at it (hparams/parser.py).
+Test(import_scripts, bits_of_a_base_that_is_trained_itself_are_refused) {
+    Arena arena = {0};
+    const Import import = read_file(FACTORY("finetuning_type: full\nquantization_bit: 4\n"), SYNTAX_YAML, 8, &arena);
+    cr_expect(finds(&import, FINDING_REFUSED, "a base in 4 bits is trained by adapters alone"));
+    arena_free(&arena);
+}
+
 Test(import_scripts, trainers_of_preferences_are_refused_and_not_read_as_fine_tuning) {
     static const struct {
         const char *text;
