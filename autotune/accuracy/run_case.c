@@ -326,14 +326,15 @@ static bool is_of_target_itself(const RunCase *run) {
 }
 
 // What a target's recipes mask between documents is not computed, but by a kernel's reference, which has every score;
-// and is not priced with cp.
+// and is not priced with cp. Mixtures have documents where their source says so: what else they lack is not found
+// (tests/accuracy/runs/RESULTS.md).
 static bool masks_documents(const RunCase *run) {
     const Target *target = run->request.target;
     const AttentionKernel kernel = run->plan.attention;
     const char *since = target->runtime.masks_since;
     return since && strcmp(run->row->date, since) >= 0 && run->plan.mesh.size[AXIS_CP] == 1 &&
            (kernel == ATTENTION_FLASH || kernel == ATTENTION_TRITON) && !target->reference_attention &&
-           is_of_target_itself(run);
+           is_of_target_itself(run) && run->request.model.experts.count == 0;
 }
 
 static void take_kernel_of_date(RunCase *run) {
