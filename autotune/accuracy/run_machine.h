@@ -1,4 +1,5 @@
-// Whose machine recorded a golden file of Megatron-LM's tests, where it is not the one that its row names.
+// Whose machine a row is of, where its source says more than the cluster that the row names: golden files of
+// Megatron-LM's tests, Hugging Face's Playbooks.
 
 #pragma once
 

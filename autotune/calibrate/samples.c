@@ -57,17 +57,20 @@ Status samples_base(SampleList *list, const char *text, Error *error) {
     return STATUS_OK;
 }
 
-const char *samples_usual_cluster(const RunFile *file) {
-    const char *best = NULL;
+const char *samples_usual_cluster(const RunFile *file, Arena *arena) {
+    const char **machines = ARENA_ARRAY(arena, const char *, (size_t)file->count), *best = NULL;
     int most = 0;
+    for (int i = 0; i < file->count; i++) {
+        machines[i] = row_machine(&file->rows[i]);
+    }
     for (int i = 0; i < file->count; i++) {
         int same = 0;
         for (int j = 0; j < file->count; j++) {
-            same += strcmp(file->rows[i].cluster, file->rows[j].cluster) == 0;
+            same += strcmp(machines[i], machines[j]) == 0;
         }
-        if (same > most && file->rows[i].cluster[0] != '\0') {
+        if (same > most && machines[i][0] != '\0') {
             most = same;
-            best = file->rows[i].cluster;
+            best = machines[i];
         }
     }
     return best;
@@ -90,12 +93,26 @@ static void add_case(SampleList *list, const RunCase *run) {
     }
 }
 
+// Where a row names the wanted cluster, but its source ran on another: that one is said.
+static bool is_of_base(SampleList *list, const RunRow *row, const char *machine) {
+    const char *base = list->base->name;
+    const bool moved = strcmp(machine, row->cluster) != 0 && calibration_same_machine(row->cluster, base);
+    if (strcmp(machine, list->base_text) == 0) {
+        return true;
+    }
+    if (moved && !calibration_same_machine(machine, base)) {
+        samples_leave_out(list, arena_format(list->arena, "their source ran on %s: --cluster %s", machine, machine));
+        return false;
+    }
+    return samples_want_cluster(list, machine, list->base_text);
+}
+
 void samples_of_file(SampleList *list, const RunFile *file, const char *path) {
     RunMapper *mapper = run_mapper_new(list->arena);
     for (int i = 0; i < file->count; i++) {
         const RunRow *row = &file->rows[i];
         const char *machine = row_machine(row);
-        if (strcmp(machine, list->base_text) == 0 || samples_want_cluster(list, machine, list->base_text)) {
+        if (is_of_base(list, row, machine)) {
             RunCase *run = ARENA_NEW(list->arena, RunCase);
             run_mapper_give(mapper, machine, list->base);
             run_case_build(mapper, row, run);

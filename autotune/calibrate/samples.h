@@ -33,8 +33,8 @@ bool samples_want_cluster(SampleList *list, const char *cluster, const char *wan
 // A built-in profile or a file as the base.
 Status samples_base(SampleList *list, const char *text, Error *error);
 
-// The cluster that most rows name; NULL = none does.
-const char *samples_usual_cluster(const RunFile *file);
+// The cluster that most rows are of (run_machine.h); NULL = none names one.
+const char *samples_usual_cluster(const RunFile *file, Arena *arena);
 
 // The rows of a run file (the columns of `ndtune accuracy`), `path` its name; the base is known.
 void samples_of_file(SampleList *list, const RunFile *file, const char *path);

@@ -23,7 +23,7 @@ static Status of_file(Cli *cli, SampleList *list, const char *path, Error *error
     RunFile file;
     TRY(cli_blame(cli, OPTION_RUNS, run_file_read(path, &cli->arena, &file, error)));
     if (!list->base) {
-        const char *cluster = cli_text_or(cli, OPTION_CLUSTER, samples_usual_cluster(&file));
+        const char *cluster = cli_text_or(cli, OPTION_CLUSTER, samples_usual_cluster(&file, &cli->arena));
         FAIL_IF(!cluster, error, STATUS_USAGE, "%s names no cluster: say which with --cluster", path);
         TRY(load_base(cli, list, cluster, error));
     }

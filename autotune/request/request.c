@@ -88,24 +88,6 @@ static Status change_cluster(Builder *builder, Error *error) {
                        about(asked, ASKED_NODE_SIZE, error));
 }
 
-// Where a target's published runs are all of one cluster: that cluster as it was then.
-static Status take_machine_of_runs(Builder *builder, const char **name, Error *error) {
-    const Asked *asked = builder->asked;
-    ClusterProfile *cluster = &builder->request->cluster;
-    const Target *target;
-    Error unknown;
-    if (!asked->target || target_find(asked->target, &target, &unknown) != STATUS_OK) {
-        return STATUS_OK;  // find_target says so
-    }
-    const char *machine = target_machine(target, cluster->name);
-    if (strcmp(machine, cluster->name) == 0) {
-        return STATUS_OK;
-    }
-    assume(builder, "%s as the published runs of %s saw it, which is %s", cluster->name, target->name, machine);
-    *name = machine;
-    return cluster_find(machine, builder->arena, cluster, error);
-}
-
 static Status find_cluster(Builder *builder, Error *error) {
     Asked *asked = builder->asked;
     const RequestDefaults *defaults = builder->defaults;
@@ -113,7 +95,6 @@ static Status find_cluster(Builder *builder, Error *error) {
     const char *name = given ? asked->cluster : asked->on_gpu ? defaults->gpu_cluster : defaults->cluster;
     ClusterProfile *cluster = &builder->request->cluster;
     TRY(cluster_find(name, builder->arena, cluster, about(asked, ASKED_CLUSTER, error)));
-    TRY(take_machine_of_runs(builder, &name, error));
     TRY(learn_chip(builder, name, error));
     TRY(change_cluster(builder, error));
     const bool usual =

@@ -201,8 +201,6 @@ static const TargetField fields[] = {
     HASHED_AS(dummy_gradients, "gradient_placeholders"),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
-    WORDS(runtime.runs_on),  // the cluster's hash has what it is
-    WORDS(runtime.runs_machine),
     WORDS(runtime.masks_since),
     WORDS(runtime.masked_tokens),
     WORDS(runtime.follows_processor),  // the cluster's hash has its pace

@@ -146,11 +146,6 @@ Status target_find(const char *name_and_version, const Target **target, Error *e
                      rows);
 }
 
-const char *target_machine(const Target *target, const char *cluster) {
-    const char *runs_on = target->runtime.runs_on;
-    return runs_on && strcmp(runs_on, cluster) == 0 ? target->runtime.runs_machine : cluster;
-}
-
 // Place of the axis from the slowest; -1 where it is 1 and moves nothing.
 static int place_of(const Mesh *mesh, Axis axis) {
     for (int place = 0; place < AXIS_COUNT && mesh->size[axis] > 1; place++) {

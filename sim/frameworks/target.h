@@ -164,7 +164,6 @@ typedef struct Target {
 
 // "name", "name@version". USAGE with a suggestion otherwise.
 Status target_find(const char *name_and_version, const Target **target, Error *error);
-const char *target_machine(const Target *target, const char *cluster);  // the name, or of runtime.runs_machine
 const Target *target_table(int *count);
 
 // Fills *reason (arena text, one sentence) when the shape is not legal; NULL when it is. Never checks memory.

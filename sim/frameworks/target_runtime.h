@@ -101,8 +101,6 @@ typedef struct TargetRuntime {
     double bucket_stop_operations;     // host operations while the device waits at each bucket that backward reduces
     bool copies_buckets;  // plain replicas: gradients are copied into buckets, reduced there and copied back
     double part_copy_s;   // gathers_flat: each rank's part of each parameter is copied into place by a call of its own
-    // Its published runs' cluster, and the profile of what that one was then: taken in the place of the cluster's own
-    const char *runs_on, *runs_machine;
     // memory beyond live bytes
     double context_bytes, communicator_bytes;  // CUDA context and libraries; per communicator
     // Of context_bytes, what the allocator hands out for good: to each of PyTorch's two cuBLAS handles (of the main

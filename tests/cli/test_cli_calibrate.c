@@ -96,6 +96,24 @@ Test(cli_calibrate, runs_of_another_cluster_are_left_out_by_name) {
     program_run_free(&run);
 }
 
+// Playbook rows that name aws-p5 are of hf-p5; whoever ran on aws-p5 calibrates that.
+Test(cli_calibrate, runs_of_aws_p5_are_of_it_unless_their_source_ran_elsewhere) {
+    write_runs("aws-p5", slow, 4);
+    json_t *own = CLI_JSON(0, "calibrate", "--runs", runs, "--cluster", "aws-p5", "--out", profile, "--db", db,
+                           "--format", "json");
+    cr_assert_str_eq(json_string_value(json_object_get(own, "parent")), "aws-p5");
+    json_decref(own);
+    static const char theirs[] = NDTUNE_SOURCE_DIR "/tests/guard/runs.csv";
+    ProgramRun run = CLI("calibrate", "--runs", theirs, "--cluster", "aws-p5", "--out", profile, "--db", db);
+    cr_assert_eq(run.exit_code, 1);
+    cr_assert_eq(remove(profile), 0);
+    json_t *both = CLI_JSON(0, "calibrate", "--runs", theirs, "--cluster", "hf-p5", "--target", "nanotron", "--out",
+                            profile, "--db", db, "--format", "json");
+    cr_assert_eq(json_array_size(json_object_get(both, "runs")), 2);
+    json_decref(both);
+    program_run_free(&run);
+}
+
 Test(cli_calibrate, a_target_chooses_among_frameworks_and_keeps_the_executor_s_runs) {
     write_runs("dgx-h100", slow, 4);
     ProgramRun other = CLI("calibrate", "--runs", runs, "--target", "torchtitan", "--out", profile, "--db", db);

@@ -35,8 +35,6 @@ static const TargetVersion nanotron_0_4 = {
         SET(packed_kept, true), SET(gate_kept, true),  // GLUActivation: act(gate_states) * up_states (models/llama.py)
         SET(max_zero, 1), SET(vocab_multiple, 1),      // padded to a multiple of tp (nanotron _vocab_size_with_padding)
         SET(runtime.host_s_per_op, PYTHON_2023_HOST_S), SET(runtime.follows_processor, false),
-        // all of its runs are of its makers' cluster, whose network was slower than AWS's
-        SET_TEXT(runtime.runs_on, "aws-p5"), SET_TEXT(runtime.runs_machine, "hf-p5"),
         SET(runtime.lost_lead, 0.40),  // this source's, fitted on measured runs alone
         // tp_recompute_allgather is true by default (config/parallelism_config.py). By their memory its sweep's runs
         // without stages kept what they had gathered, two thirds of those with stages gathered again.

@@ -460,18 +460,24 @@ Test(run_labels, golden_values_that_github_wrote_are_of_its_runner) {
     }
 }
 
-// Also where its makers' machine is asked for by name: a request takes it (test_request.c).
-Test(run_labels, runs_of_a_target_are_of_the_cluster_as_it_was_then) {
+Test(run_labels, runs_of_hugging_face_are_of_its_cluster_and_no_others) {
     static const struct {
-        const char *target, *cluster, *machine;
-    } cases[] = {{"nanotron", "aws-p5", "hf-p5"},
-                 {"nanotron@2024-12", "aws-p5", "hf-p5"},
-                 {"nanotron", "dgx-h100", "dgx-h100"},
-                 {"torchtitan", "aws-p5", "aws-p5"},
-                 {"unknown", "aws-p5", "aws-p5"}};
+        const char *source, *locator, *cluster, *machine;
+    } cases[] = {
+        {"mine", "vinjn/nanotron-ultrascale-playbook@924e4d0b8:assets/data/benchmarks/banner.html", "aws-p5", "hf-p5"},
+        {"HF Ultra-Scale Playbook benchmark sweep", "", "aws-p5", "hf-p5"},
+        {"mine", "Smol Training Playbook, Our baseline 1B config", "aws-p5", "hf-p5"},
+        {"mine", "huggingface/smollm@a1:text/pretraining/smollm3/stage1.yaml", "aws-p5", "hf-p5"},
+        {"HF Ultra-Scale Playbook benchmark sweep", "", "dgx-h100", "dgx-h100"},
+        {"mine", "huggingface/nanotron 0.4, our nodes", "aws-p5", "aws-p5"},
+        {NULL, NULL, "aws-p5", "aws-p5"},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const RunRow row = {.source_locator = "", .target = cases[i].target, .cluster = cases[i].cluster};
-        cr_expect_str_eq(row_machine(&row), cases[i].machine, "%s on %s", cases[i].target, cases[i].cluster);
+        const RunRow row = {.source = cases[i].source,
+                            .source_locator = cases[i].locator,
+                            .target = "nanotron",
+                            .cluster = cases[i].cluster};
+        cr_expect_str_eq(row_machine(&row), cases[i].machine, "%zu", i);
     }
 }
 

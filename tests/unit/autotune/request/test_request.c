@@ -62,17 +62,6 @@ Test(request, nodes_count_accelerators_of_the_cluster) {
     cr_assert_eq(request.world, 32);
 }
 
-Test(request, a_target_whose_runs_are_of_one_cluster_has_it_as_it_was) {
-    Asked asked = {.model = "7b", .world = 16, .cluster = "aws-p5", .target = "nanotron"};
-    cr_assert_eq(request_resolve(&asked, &searched, &arena, &request, &error), STATUS_OK, "%s", error.message);
-    cr_assert_str_eq(request.cluster.name, "hf-p5");
-    cr_assert(says("aws-p5 as the published runs of nanotron saw it, which is hf-p5"));
-    cr_assert(!says("the usual node of"));
-    asked.target = "torchtitan";
-    cr_assert_eq(request_resolve(&asked, &searched, &arena, &request, &error), STATUS_OK, "%s", error.message);
-    cr_assert_str_eq(request.cluster.name, "aws-p5");
-}
-
 Test(request, racks_are_alike_unless_their_size_is_said) {
     Asked asked = {.model = "7b", .world = 256, .cluster = "gb200-nvl72"};
     cr_assert_eq(request_resolve(&asked, &searched, &arena, &request, &error), STATUS_OK, "%s", error.message);
