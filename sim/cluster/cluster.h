@@ -150,14 +150,12 @@ typedef struct Fabric {
     LinkCurve tree;              // bandwidth = cap of the two-node tree
     double decay;                // share of bandwidth lost per doubling of the nodes beyond two
     double p2p_latency_s;
-    double p2p_efficiency;        // share of a NIC that one flow reaches
-    LinkCurve p2p;                // bandwidth unused: comes from the NICs
-    double p2p_ctas;              // SMs that a send and receive across nodes occupy
-    double sharp_ctas;            // that collectives summed in the switches take; 0 = they are not (a what-if)
-    double exchange_efficiency;   // share of a NIC that all-to-alls reach; 0 = as InfiniBand
-    double exchange_peer_s;       // start-up of an all-to-all for each rank on other nodes; 0 = as InfiniBand
-    double exchange_piece_s;      // of each piece that an all-to-all sends, beside the wire's time; 0 = hidden
-    double exchange_piece_bytes;  // the largest piece; 0 = the library's own, 128 KiB
+    double p2p_efficiency;       // share of a NIC that one flow reaches
+    LinkCurve p2p;               // bandwidth unused: comes from the NICs
+    double p2p_ctas;             // SMs that a send and receive across nodes occupy
+    double sharp_ctas;           // that collectives summed in the switches take; 0 = they are not (a what-if)
+    double exchange_efficiency;  // share of a NIC that all-to-alls reach; 0 = as InfiniBand
+    double exchange_peer_s;      // start-up of an all-to-all for each rank on other nodes; 0 = as InfiniBand
     FabricTier tier[CLUSTER_TIERS];
 } Fabric;
 

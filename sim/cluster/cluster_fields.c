@@ -135,8 +135,6 @@ static const ClusterField system_fields[] = {
     OPTIONAL(accelerator.fp8_row_share, "1", 1.0),
     OPTIONAL(fabric.exchange_efficiency, "1", 1.0),
     OPTIONAL(fabric.exchange_peer_s, "s", latency_high_s),
-    OPTIONAL(fabric.exchange_piece_s, "s", latency_high_s),
-    OPTIONAL(fabric.exchange_piece_bytes, "bytes", 1e9),
     WHAT_IF(node.sequence_read_s, "s", 1000.0),
     WHAT_IF(node.sequence_read_spread, "1", 10.0),
     WHAT_IF(accelerator.cache_bytes, "bytes", 1e15),

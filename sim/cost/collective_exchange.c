@@ -1,9 +1,9 @@
-// All-to-all: every rank sends a part to every other. Formula: sim/SOURCES.md C7. Inside a node the curve of the p2p
-// links, over the parts of the peers there, one link each where pairs have their own; across nodes the parts of the
-// others at the rank's share of the NICs and what each piece of them takes its host, as long as the slower of the two.
-// Start-up grows with the peers on other nodes. A pod's edge sees all that leaves the pod, so oversubscription counts
-// in full. Parts for a node that travel as one (DeepEP) leave once for each other node, and are spread inside it. Not
-// modelled: several channels per peer.
+// All-to-all: every rank sends a part to every other. Formula: sim/SOURCES.md C7. Inside a node the curve
+// of the p2p links, over the parts of the peers there, one link each where pairs have their own; across nodes the parts
+// of the others at the rank's share of the NICs, as long as the slower of the two. Start-up grows with the peers on
+// other nodes. A pod's edge sees all that leaves the pod, so oversubscription counts in full. Parts for a node that
+// travel as one (DeepEP) leave once for each other node, and are spread inside it. Not modelled: several channels per
+// peer.
 
 #include "sim/cost/collective.h"
 
@@ -35,15 +35,6 @@ static double network_bytes_per_s(const ClusterProfile *profile, const GroupPlac
 // What leaves a node with so many of the group, a part for each rank elsewhere.
 static double leaving_s(const ClusterProfile *profile, const GroupPlacement *group, int ranks, double part_bytes) {
     return part_bytes * ranks * (group->size - ranks) / network_bytes_per_s(profile, group, ranks);
-}
-
-// Pieces that NCCL cuts a part into: halves of its largest where those are fewer than eight, quarters where they are
-// less than one (src/enqueue.cc, addP2pToPlan at v2.28.7; 128 KiB unless NCCL_P2P_NET_CHUNKSIZE says otherwise).
-static double pieces_of(const Fabric *fabric, double part) {
-    static const double usual_bytes = 128 << 10, whole_from = 8;
-    const double largest = fabric->exchange_piece_bytes > 0 ? fabric->exchange_piece_bytes : usual_bytes;
-    const double piece = part < largest ? largest / 4 : part < whole_from * largest ? largest / 2 : largest;
-    return ceil(part / piece);
 }
 
 // The group fills nodes one after another; the last one has what is left.
@@ -79,8 +70,7 @@ static CollectiveCost exchange_cost(const ClusterProfile *profile, CollectiveKin
     cost.nic_s = fmax(leaving_s(profile, group, group->per_node, part / as_one),
                       leaving_s(profile, group, fewest_on_node(group), part / as_one));
     cost.uplink_s = collective_tiers_exchange_s(profile, group, part / as_one);
-    const double pieces_s = merged ? 0 : outside * pieces_of(fabric, part) * fabric->exchange_piece_s;
-    const double network_s = smooth_max(cost.nic_s, cost.uplink_s) + pieces_s;
+    const double network_s = smooth_max(cost.nic_s, cost.uplink_s);
     cost.seconds = collective_curve_s(start_s, fmax(network_s, cost.link_s), &fabric->p2p);
     return cost;
 }

@@ -12,7 +12,7 @@
 //   other_node       other machines of the same kind; only the rate of a whole NVL72 rack was read off them
 //   fabric           InfiniBand and RoCE clusters; class defaults, chosen after seeing these rows: no held-out test
 //   efa tcpx b200    fitted on these rows (p4de, A3-high, A3-mega, Lambda and A4), or class defaults (p5en)
-//   p5_sweep         32 MiB to 8 GiB on 2 to 32 AWS p5; a ring and an exchange were fitted on them
+//   p5_sweep         32 MiB to 8 GiB on 2 to 32 AWS p5; the cards' share and a ring's step were fitted on them
 //   rack             several NVL72 racks; the limit per group was read off CoreWeave's 20 racks
 //   slingshot        Polaris; formula fitted on these rows, its measured curves left out
 //   fabric_pcie      one A100 PCIe per server; the card's rate was read off these rows

@@ -290,6 +290,27 @@ Test(cost, all_to_alls_of_a_node_take_what_was_measured) {
     cr_expect_float_eq(7 * cost_collective(&mesh, COLLECTIVE_ALL_TO_ALL, &node, 8e8, NULL).link_s, link_s, 1e-9);
 }
 
+// 2 nodes of 4 ranks, a part of 1 MB for each: a rank sends 4 MB to the other node over one card of 10 GB/s, of which
+// 0.5 are the machine's: 0.8 ms, and 3 MB inside. Twice the parts of others take twice the transfer.
+Test(cost, all_to_alls_between_nodes_wait_for_the_cards) {
+    ClusterProfile round = machine_round();
+    round.fabric.exchange_efficiency = 0.5;
+    round.fabric.p2p = (LinkCurve){0};
+    round.fabric.p2p_latency_s = 0;
+    round.fabric.exchange_peer_s = 1e-12;
+    const GroupPlacement two_nodes = {8, 2, 4, 1, 8, 0};
+    const CollectiveCost cost = cost_collective(&round, COLLECTIVE_ALL_TO_ALL, &two_nodes, 8e6, NULL);
+    cr_expect_float_eq(cost.nic_s, 0.8e-3, 1e-9);
+    cr_expect_float_eq(cost.wire_bytes, 7e6, 1);
+    cr_expect_geq(cost.seconds, 0.8e-3);
+    // Four ranks and two: each of the two sends four parts to the other node.
+    const GroupPlacement uneven = {6, 2, 4, 1, 6, 0};
+    cr_expect_float_eq(cost_collective(&round, COLLECTIVE_ALL_TO_ALL, &uneven, 6e6, NULL).nic_s, 0.8e-3, 1e-9);
+    // Four, four and two: each of the two sends eight.
+    const GroupPlacement three = {10, 3, 4, 1, 10, 0};
+    cr_expect_float_eq(cost_collective(&round, COLLECTIVE_ALL_TO_ALL, &three, 10e6, NULL).nic_s, 1.6e-3, 1e-9);
+}
+
 Test(cost, single_node_profile_holds_the_whole_world) {
     ClusterProfile h100 = machine_h100();
     const Mesh mesh = {.size = SIZES(1, 16, 1, 1)};
