@@ -10,7 +10,6 @@
 #include "autotune/import/python_model.h"
 #include "autotune/import/python_options.h"
 #include "sim/base/text.h"
-#include "sim/frameworks/import_python.h"
 
 typedef struct Python {
     PythonReader in;
@@ -121,22 +120,6 @@ static Status refuse_unpacked(const Python *python, const ConfigNode *node) {
     return STATUS_OK;
 }
 
-// **name of an Accelerator: what a dict of that name holds, else that there is more.
-static void take_more(const Python *python, const char *at, ConfigNode *call, const char *text) {
-    Arena *arena = python->in.source->arena;
-    const ConfigNode *more = python_value_of(&python->in, at, text + 2);
-    for (const ConfigNode *child = more && more->kind == NODE_MAP ? more->first : NULL; child; child = child->next) {
-        if (child->key && child->key[0] != '_' && !config_child(call, child->key)) {
-            config_append(arena, call, config_copy(child, arena));
-        }
-    }
-    if (!more || more->kind != NODE_MAP) {
-        ConfigNode *open = config_scalar(arena, PYTHON_MORE, text, call->line);
-        open->of_run = true;
-        config_append(arena, call, open);
-    }
-}
-
 // Arguments without a name: the Trainer's first is output_dir, and **more of the function itself is its callers'.
 static Status check_unnamed(Python *python, const char *at, ConfigNode *call) {
     const ConfigNode *unnamed = config_child(call, "_args_");
@@ -149,7 +132,7 @@ static Status check_unnamed(Python *python, const char *at, ConfigNode *call) {
     for (const ConfigNode *item = unnamed ? unnamed->first : NULL; item; item = item->next) {
         const char *text = python_item_text(item);
         if (strncmp(text, "**", 2) == 0 && is_call_to(at, accelerator)) {
-            take_more(python, at, call, text);
+            python_take_more(&python->in, at, call, text, call->line);
             continue;
         }
         const bool stars = text[0] == '*', of_callers = named && strncmp(text, "**", 2) == 0;

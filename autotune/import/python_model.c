@@ -84,29 +84,19 @@ static Status put_arguments(PythonReader *python, ConfigNode *root, const Config
                : python_put(python, root, above, config_node(arena, NODE_MAP, call->line), call->line);
 }
 
-// Places of names go forward, so those of each call are asked for anew.
-// **name of the call: what a dict of that name holds, else that more is given.
-static Status put_more(PythonReader *python, ConfigNode *root, const ConfigNode *call, const char *at,
-                       const char *above) {
-    Arena *arena = python->source->arena;
+// Those of **name too.
+static Status put_all(PythonReader *python, ConfigNode *root, ConfigNode *call, const char *at, const char *above) {
     const ConfigNode *unnamed = config_child(call, "_args_");
     for (const ConfigNode *item = unnamed ? unnamed->first : NULL; item; item = item->next) {
         const char *text = python_item_text(item);
-        if (strncmp(text, "**", 2) != 0) {
-            continue;
-        }
-        const ConfigNode *more = python_value_of(python, at, text + 2);
-        if (more && more->kind == NODE_MAP) {
-            TRY(put_arguments(python, root, more, above));
-        } else {
-            ConfigNode *open = config_scalar(arena, NULL, text, item->line);
-            open->of_run = true;
-            TRY(python_put(python, root, arena_format(arena, "%s." PYTHON_MORE, above), open, item->line));
+        if (strncmp(text, "**", 2) == 0) {
+            python_take_more(python, at, call, text, item->line);
         }
     }
-    return STATUS_OK;
+    return put_arguments(python, root, call, above);
 }
 
+// Places of names go forward, so those of each call are asked for anew.
 static Status read_call(PythonReader *python, const char *at, int line, ConfigNode **call) {
     python->line = line;
     python->names = python_names(python->source->text, python->source->arena);
@@ -136,8 +126,7 @@ static Status take_load(PythonReader *python, ConfigNode *root, const Calls *cal
     if (config_child(root, "model_arguments")) {
         return STATUS_OK;
     }
-    TRY(put_arguments(python, root, call, "model_arguments"));
-    return put_more(python, root, call, calls->load, "model_arguments");
+    return put_all(python, root, call, calls->load, "model_arguments");
 }
 
 // Of SFTTrainer("model", ...), which loads that one itself.
@@ -169,11 +158,7 @@ static Status take_other_adapters(PythonReader *python, ConfigNode *root, const 
 static Status take_adapter(PythonReader *python, ConfigNode *root, const Calls *calls) {
     ConfigNode *call = NULL;
     TRY(read_call(python, calls->adapter, calls->adapter_line, &call));
-    if (call->kind != NODE_MAP) {
-        return STATUS_OK;
-    }
-    TRY(put_arguments(python, root, call, "peft_config"));
-    return put_more(python, root, call, calls->adapter, "peft_config");
+    return call->kind == NODE_MAP ? put_all(python, root, call, calls->adapter, "peft_config") : STATUS_OK;
 }
 
 // Which of several it is only the running script knows.

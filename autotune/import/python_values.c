@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sim/base/text.h"
+#include "sim/frameworks/import_python.h"
 
 enum { COPIES_MOST = 1 << 18, DIGITS_MOST = 6 };
 
@@ -175,6 +176,21 @@ const char *python_place(const PythonReader *python, const char *at) {
 const ConfigNode *python_value_of(const PythonReader *python, const char *at, const char *name) {
     const char *set = python_set_at(python->names, at, name);
     return set ? config_child(python->values, python_place(python, set)) : NULL;
+}
+
+void python_take_more(const PythonReader *python, const char *at, ConfigNode *call, const char *text, int line) {
+    Arena *arena = python->source->arena;
+    const ConfigNode *more = python_value_of(python, at, text + strlen("**"));
+    for (const ConfigNode *child = more && more->kind == NODE_MAP ? more->first : NULL; child; child = child->next) {
+        if (child->key && child->key[0] != '_' && !config_child(call, child->key)) {
+            config_append(arena, call, config_copy(child, arena));
+        }
+    }
+    if (!more || more->kind != NODE_MAP) {
+        ConfigNode *open = config_scalar(arena, PYTHON_MORE, text, line);
+        open->of_run = true;
+        config_append(arena, call, open);
+    }
 }
 
 // What the file gave a name that stands alone.

@@ -42,3 +42,5 @@ const char *python_item_set(const PythonReader *python, const char *name, const 
 const char *python_place(const PythonReader *python, const char *at);
 // What the file gave a name at that place; NULL.
 const ConfigNode *python_value_of(const PythonReader *python, const char *at, const char *name);
+// Adds to the call at that place what the dict of **name holds; of what is no dict there, that there is more.
+void python_take_more(const PythonReader *python, const char *at, ConfigNode *call, const char *text, int line);

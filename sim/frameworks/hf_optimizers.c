@@ -38,7 +38,7 @@ enum { NAMES = sizeof names / sizeof names[0] };
 
 Status hf_optimizer_read(Import *import, const char *path, Error *error) {
     const char *name = NULL;
-    python_leave_to(import, path, plan_fields[PLAN_OPTIMIZER].option.name);
+    python_leave_choice(import, path, PLAN_OPTIMIZER);
     TRY(import_word(import, path, &name, error));
     for (int i = 0; name && i < NAMES; i++) {
         if (strcmp(name, names[i].name) != 0) {

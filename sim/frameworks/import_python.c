@@ -58,3 +58,7 @@ bool python_leave(Import *import, const char *path, const char *words) {
 bool python_leave_to(Import *import, const char *path, const char *option) {
     return python_leave(import, path, arena_format(import->arena, "say it with --%s", option));
 }
+
+bool python_leave_choice(Import *import, const char *path, PlanFieldId choice) {
+    return python_leave_to(import, path, plan_fields[choice].option.name);
+}

@@ -21,3 +21,4 @@ void python_forget(ConfigNode *node);  // as if it were not said
 // forgotten: true where it is such a value. The other names the option that says it instead.
 bool python_leave(Import *import, const char *path, const char *words);
 bool python_leave_to(Import *import, const char *path, const char *option);
+bool python_leave_choice(Import *import, const char *path, PlanFieldId choice);  // to that one's option

@@ -32,28 +32,28 @@ static bool picks_biases(const Lowering *lowering) {
            !adds_by_expert(lowering) && lowering->plan->fused != FUSED_COMPILED;
 }
 
-static const Apart picked = {8, 0, 0};
+// As told, or where nothing is as each row picks its own.
+static void add_biases(const Lowering *lowering, Op *op, const Apart *told, bool backward, int64_t width) {
+    static const Apart picked = {8, 0, 0};
+    const Apart *taken = told ? told : !backward && picks_biases(lowering) ? &picked : NULL;
+    if (taken) {
+        add_apart(op, taken, received_rows(lowering) * width);
+    }
+}
 
 // The second bias times the weight in fp32, per expert, added, concatenated and cast (4, 10, 8, 6; backward 6, 6, 4, 8
 // and 4, 12 with a sum in it: transformer/moe/experts.py, _apply_bias). Of these all but concatenations and sums.
 void add_expert_biases(const Lowering *lowering, Op *op, bool backward, int64_t width) {
     static const Apart forward = {28, 3, 4 + 10 + 6}, back = {40, 4, 6 + 6 + 8 + 8};
-    if (has_biases(lowering) || adds_by_expert(lowering)) {
-        add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
-    } else if (!backward && picks_biases(lowering)) {
-        add_apart(op, &picked, received_rows(lowering) * width);
-    }
+    const bool adds = has_biases(lowering) || adds_by_expert(lowering);
+    add_biases(lowering, op, !adds ? NULL : backward ? &back : &forward, backward, width);
 }
 
 // The first bias, added per expert and concatenated; backward the parts are joined again (NeMo Automodel at 986bde828,
 // components/moe/experts.py, the same function).
 void add_first_biases(const Lowering *lowering, Op *op, bool backward, int64_t width) {
     static const Apart forward = {8, 1, 4}, back = {4, 0, 0};
-    if (adds_by_expert(lowering)) {
-        add_apart(op, backward ? &back : &forward, received_rows(lowering) * width);
-    } else if (!backward && picks_biases(lowering)) {
-        add_apart(op, &picked, received_rows(lowering) * width);
-    }
+    add_biases(lowering, op, !adds_by_expert(lowering) ? NULL : backward ? &back : &forward, backward, width);
 }
 
 // Liger's kernels replace experts of a plain gate whole (LigerExperts), for which nothing is taken.

@@ -85,7 +85,7 @@ Status attention_read(Import *import, const char *path, Error *error) {
                                          {"eager", ATTENTION_EAGER},
                                          {NULL, 0}};
     const char *kernel = NULL;
-    python_leave_to(import, path, plan_fields[PLAN_ATTENTION].option.name);
+    python_leave_choice(import, path, PLAN_ATTENTION);
     TRY(import_word(import, path, &kernel, error));
     for (int i = 0; kernel && kernels[i].word; i++) {
         if (strcmp(kernel, kernels[i].word) == 0) {
@@ -285,14 +285,14 @@ static Status read_offload(Import *import, bool recomputes, Error *error) {
     int parameters = 0, activations = 0;
     if (node && node->kind == NODE_MAP) {
         parameters = python_is_made_by(node, "CPUOffloadPolicy");
-        python_leave_to(import, PLUGIN "cpu_offload.offload_params", plan_fields[PLAN_OFFLOAD].option.name);
+        python_leave_choice(import, PLUGIN "cpu_offload.offload_params", PLAN_OFFLOAD);
         TRY(import_bool(import, PLUGIN "cpu_offload.offload_params", &parameters, error));
         import_known(import, (const char *const[]){PLUGIN "cpu_offload.pin_memory", NULL});
     } else {
-        python_leave_to(import, path, plan_fields[PLAN_OFFLOAD].option.name);
+        python_leave_choice(import, path, PLAN_OFFLOAD);
         TRY(import_bool(import, path, &parameters, error));
     }
-    python_leave_to(import, inputs, plan_fields[PLAN_OFFLOAD].option.name);
+    python_leave_choice(import, inputs, PLAN_OFFLOAD);
     TRY(import_bool(import, inputs, &activations, error));
     import_switch_offload(import, activations && !parameters, inputs, OFFLOAD_ACTIVATIONS);
     import_switch_offload(import, parameters, path, OFFLOAD_PARAMETERS);
@@ -328,12 +328,12 @@ static Status read_version(Import *import, Error *error) {
         const char *path = import_has(import, PLUGIN "reshard_after_forward") ? PLUGIN "reshard_after_forward"
                                                                               : PLUGIN "sharding_strategy";
         take_last_word(import, path);
-        python_leave_to(import, path, plan_fields[PLAN_RESHARD].option.name);
+        python_leave_choice(import, path, PLAN_RESHARD);
         return accelerate_read_strategy(import, path, 0, error);
     }
     FIND_IF(import_has(import, PLUGIN "forward_prefetch"), import, FINDING_REFUSED, PLUGIN "forward_prefetch",
             "forward_prefetch is not yet implemented in FSDP2");
-    python_leave_to(import, PLUGIN "reshard_after_forward", plan_fields[PLAN_RESHARD].option.name);
+    python_leave_choice(import, PLUGIN "reshard_after_forward", PLAN_RESHARD);
     TRY(import_bool(import, PLUGIN "reshard_after_forward", &reshards, error));
     import->said.choice[PLAN_ZERO] = 3;
     import->said.choice[PLAN_RESHARD] = reshards ? RESHARD_ALWAYS : RESHARD_NEVER;
@@ -350,7 +350,7 @@ static Status read_plugin(Import *import, Error *error) {
     TRY(read_version(import, error));
     TRY(read_wrapping(import, error));
     TRY(read_policy(import, error));
-    python_leave_to(import, PLUGIN "activation_checkpointing", plan_fields[PLAN_RECOMPUTE].option.name);
+    python_leave_choice(import, PLUGIN "activation_checkpointing", PLAN_RECOMPUTE);
     TRY(import_bool(import, PLUGIN "activation_checkpointing", &checkpoints, error));
     TRY(read_offload(import, checkpoints, error));
     if (checkpoints) {

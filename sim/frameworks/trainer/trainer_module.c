@@ -31,7 +31,7 @@ static Status read_shards(Import *import, Error *error) {
                                    {SHARDS "ep_size", AXIS_EP}};
     int offload = 0;
     TRY(mesh_keys_read(import, keys, sizeof keys / sizeof keys[0], error));
-    python_leave_to(import, SHARDS "fsdp_cpu_offload", plan_fields[PLAN_OFFLOAD].option.name);
+    python_leave_choice(import, SHARDS "fsdp_cpu_offload", PLAN_OFFLOAD);
     TRY(import_bool(import, SHARDS "fsdp_cpu_offload", &offload, error));
     import->said.choice[PLAN_ZERO] = import->said.size[AXIS_DP_SHARD] != 1 ? 3 : 0;
     import->flavour = arena_format(import->arena, "%s with DistributedConfig",

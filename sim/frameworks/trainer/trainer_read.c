@@ -82,7 +82,7 @@ static Status read_precision(Import *import, const TrainerDefaults *defaults, Lo
 static Status read_kernels(Import *import, Error *error) {
     const char *backend = NULL;
     int compiles = 0;
-    python_leave_to(import, "torch_compile", plan_fields[PLAN_FUSED].option.name);
+    python_leave_choice(import, "torch_compile", PLAN_FUSED);
     TRY(import_bool(import, "torch_compile", &compiles, error));
     TRY(import_word(import, "torch_compile_backend", &backend, error));
     compiles |= backend != NULL || import_is_on(import, "torch_compile_mode");  // either switches it on
@@ -96,7 +96,7 @@ static Status read_kernels(Import *import, Error *error) {
 static Status read_liger(Import *import, const TrainerDefaults *defaults, Error *error) {
     static const char *const kernels[] = {"rope", "rms_norm", "swiglu", "geglu"};
     int liger = 0, fused = 1, others = 0;
-    python_leave_to(import, "use_liger_kernel", plan_fields[PLAN_LOSS].option.name);
+    python_leave_choice(import, "use_liger_kernel", PLAN_LOSS);
     TRY(import_bool(import, "use_liger_kernel", &liger, error));
     TRY(import_bool(import, "liger_kernel_config.fused_linear_cross_entropy", &fused, error));
     for (int i = 0; i < 4; i++) {
@@ -128,7 +128,7 @@ static Status read_recompute(Import *import, const TrainerDefaults *defaults, Er
     int of_model = defaults->recomputes, of_units = 0, every = 0, offload = 0;
     const char *offload_path = NULL;
     for (int i = 0; i < 2; i++) {
-        python_leave_to(import, names[i], plan_fields[PLAN_RECOMPUTE].option.name);
+        python_leave_choice(import, names[i], PLAN_RECOMPUTE);
         TRY(import_bool(import, names[i], &of_model, error));
         TRY(import_int(import, arena_format(import->arena, "%s_kwargs.every_n_layers", names[i]), 1, 1 << 16, &every,
                        error));
@@ -136,7 +136,7 @@ static Status read_recompute(Import *import, const TrainerDefaults *defaults, Er
         TRY(import_bool(import, path, &offload, error));
         offload_path = import_has(import, path) ? path : offload_path;
     }
-    python_leave_to(import, "fsdp_config.activation_checkpointing", plan_fields[PLAN_RECOMPUTE].option.name);
+    python_leave_choice(import, "fsdp_config.activation_checkpointing", PLAN_RECOMPUTE);
     TRY(import_bool(import, "fsdp_config.activation_checkpointing", &of_units, error));
     FIND_IF(defaults->recomputes && !import_has(import, names[0]) && !import_has(import, names[1]), import,
             FINDING_ASSUMED, NULL, "gradient_checkpointing is on, %s's default", import->format->name);
@@ -208,12 +208,12 @@ static Status read_fsdp(Import *import, Error *error) {
     int reshards = 1, offload = 0;
     TRY(import_word(import, "fsdp_config.version", &version, error));
     read_old_words(import, version, &reshards, &offload);
-    python_leave_to(import, "fsdp_config.cpu_offload", plan_fields[PLAN_OFFLOAD].option.name);
+    python_leave_choice(import, "fsdp_config.cpu_offload", PLAN_OFFLOAD);
     TRY(import_bool(import, "fsdp_config.cpu_offload", &offload, error));
     TRY(read_wrapping(import, error));
     import->said.choice[PLAN_ZERO] = 3;
     import->said.size[AXIS_DP_SHARD] = -1;
-    python_leave_to(import, "fsdp_config.reshard_after_forward", plan_fields[PLAN_RESHARD].option.name);
+    python_leave_choice(import, "fsdp_config.reshard_after_forward", PLAN_RESHARD);
     if (strcmp(version, "1") == 0) {
         const char *strategy = "full_shard";
         TRY(import_word(import, "fsdp_config.reshard_after_forward", &strategy, error));
