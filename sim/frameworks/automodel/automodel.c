@@ -25,8 +25,9 @@ static const TargetVersion automodel_0_7 = {
         SET(runtime.indexes_experts, false), SET(own_dispatch, DISPATCH_DEEPEP),
         SET(dispatchers, DISPATCH_BIT(DISPATCH_HYBRIDEP)),
         SET(cp_ring, false),  // context_parallel/sharder.py gathers keys and values
-        SET(losses, 0), SET_TEXT(stages_note, "its pipelines (pp_size) are not modelled"),
-        SET(axes_unmodelled, AXES_STAGE),
+        // Liger's cross entropy in transformers' loss (loss/loss_utils.py: logits.float()), in a loop of one's own
+        SET(losses_by_call, LOSS_BIT(LOSS_ONE_COPY)), SET(losses, 0),
+        SET_TEXT(stages_note, "its pipelines (pp_size) are not modelled"), SET(axes_unmodelled, AXES_STAGE),
         SET_TEXT(loss_note, "its FusedLinearCrossEntropy makes logits again in backward, which no form here does"),
         SET(runtime.autocasts, false),             // its recipe, no Accelerator, calls the model
         SET(runtime.other_share, 0),               // nsys on 64 H100, 70B: products at 651 TFLOP/s, 4.23e15 in 6.5 s
