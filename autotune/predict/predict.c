@@ -288,7 +288,11 @@ static Status memory_of_program(Predictor *predictor, const TrainPlan *plan, int
 Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int stage, Arena *arena,
                                MemoryBreakdown *memory, Error *error) {
     StepProgram program;
-    return memory_of_program(predictor, plan, stage, &program, arena, memory, error);
+    TRY(memory_of_program(predictor, plan, stage, &program, arena, memory, error));
+    const TuneRequest *request = predictor->request;
+    TRY(step_lower_stage(&request->model, plan, request->target, stage, &predictor->scratch, &program, error));
+    const bool ahead = message_sleep_s(&predictor->cost, &plan->mesh) == 0;
+    return memory_hold_stage(&program, request->memory_limit_bytes, ahead, &predictor->traces, memory, error);
 }
 
 // Of the stage that the estimate says needs most; the others are left out.

@@ -50,6 +50,8 @@ static const TargetField fields[] = {
     FIELD(stages_regather),
     NEWER(gather_buffers),
     NEWER(gathers_flat),
+    WORDS(replays_stages),
+    WORDS(runtime.ahead_bytes),
     NEWER(packed_kept),
     NEWER(gate_kept),
     FIELD(fused_softmax),

@@ -69,6 +69,7 @@ typedef struct Target {
                             // replicas wait for the last micro-step, shards do not; no cp
     bool tp_regathers, stages_regather;  // TP_SP: inputs are gathered again, not kept; the same, in a pipeline only
     bool gather_buffers;                 // TP_SP: gathered again, inputs share one buffer for good, gradients another
+    bool replays_stages;                 // of 1F1B: what the allocator holds there is replayed, not slack
     bool gathers_flat;                   // stages 1 and 2: updated weights go through flat copies of all units' size
     bool packed_kept;  // as many heads of keys: their copies, and the packed result that queries are a view of
     bool gate_kept, activation_apart;  // act(gate) is kept, whichever GEMM made gate; two operations if fused

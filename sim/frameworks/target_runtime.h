@@ -108,6 +108,8 @@ typedef struct TargetRuntime {
     double blas_workspace_bytes, engine_workspace_bytes;
     double allocator_slack;       // reserved / allocated - 1
     double stage_slack;           // on a pipeline's stages, of what is not resident, on top
+    double ahead_bytes;           // and, of a host that does not stop there, of each micro-step in flight but two: what
+                                  // layers gather over tp, a hidden unit, token and layer
     double reduce_buffer;         // stages 1 to 3: elements of the buffer that gradients are copied into to be reduced
     double relative_uncertainty;  // one-sigma of step time, added in quadrature to the profile's
 } TargetRuntime;

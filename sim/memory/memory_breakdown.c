@@ -282,19 +282,60 @@ Status memory_breakdown_among(const StepProgram *program, LiveTraces *traces, Ar
     return STATUS_OK;
 }
 
-Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *traces, MemoryBreakdown *breakdown,
-                   Error *error) {
+typedef struct Room {
+    double workspaces, left, peak;  // what a stage may hold beside its workspaces, 0 = all it wants; what lives there
+} Room;
+
+static Room room_of(const StepProgram *program, double limit_bytes, const MemoryBreakdown *breakdown) {
     const double workspaces = runtime_workspace_bytes(&program->target->runtime);
     const double outside = breakdown->reserved_bytes - breakdown->allocator_bytes + workspaces;
-    const double left = limit_bytes > 0 ? limit_bytes - outside : 0, peak = breakdown->peak_bytes - workspaces;
-    const bool replays = program->target->allocator != ALLOCATOR_NONE && !plan_has_stages(&program->plan);
-    if (!replays || (limit_bytes > 0 && peak > left)) {
-        return STATUS_OK;
-    }
+    return (Room){workspaces, limit_bytes > 0 ? limit_bytes - outside : 0, breakdown->peak_bytes - workspaces};
+}
+
+static Status replay(const StepProgram *program, const Room *room, LiveTraces *traces, double *held, Error *error) {
     double cached;
     const double more = program->target->runtime.allocator_slack - program->target->replayed_slack;
-    TRY(memory_cached_bytes(program, left, traces, &cached, error));
-    hold(breakdown, fmax(cached + more * peak, peak) + workspaces);
+    TRY(memory_cached_bytes(program, room->left, traces, &cached, error));
+    *held = fmax(cached + more * room->peak, room->peak);
+    return STATUS_OK;
+}
+
+Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *traces, MemoryBreakdown *breakdown,
+                   Error *error) {
+    const Room room = room_of(program, limit_bytes, breakdown);
+    const bool replays = program->target->allocator != ALLOCATOR_NONE && !plan_has_stages(&program->plan);
+    if (!replays || (limit_bytes > 0 && room.peak > room.left)) {
+        return STATUS_OK;
+    }
+    double held;
+    TRY(replay(program, &room, traces, &held, error));
+    hold(breakdown, held + room.workspaces);
+    return STATUS_OK;
+}
+
+// What a host leaves to streams that it is ahead of.
+static double ahead_bytes(const StepProgram *program) {
+    const TrainPlan *plan = &program->plan;
+    const int in_flight = mesh_stages(&plan->mesh) - program->stage;
+    const int more = (in_flight < plan->grad_accum ? in_flight : plan->grad_accum) - 2;
+    const double tokens = (double)plan->micro_batch * plan->seq / mesh_group_size(&plan->mesh, AXES_SEQUENCE);
+    const bool streams = plan->mesh.size[AXIS_TP] > 1 && more > 0;
+    return streams ? program->target->runtime.ahead_bytes * program->model.hidden * tokens * program->layers * more : 0;
+}
+
+Status memory_hold_stage(const StepProgram *program, double limit_bytes, bool ahead, LiveTraces *traces,
+                         MemoryBreakdown *breakdown, Error *error) {
+    const Room room = room_of(program, limit_bytes, breakdown);
+    const TrainPlan *plan = &program->plan;
+    const bool replays = program->target->replays_stages && plan_has_stages(plan) && plan->pp_schedule == PP_1F1B;
+    if (!replays || (limit_bytes > 0 && room.peak > room.left)) {
+        return STATUS_OK;
+    }
+    double held;
+    TRY(replay(program, &room, traces, &held, error));
+    const double streams = ahead ? ahead_bytes(program) : 0;  // given back where there is no room for them
+    const double taken = limit_bytes > 0 ? fmax(fmin(streams, room.left - held), 0) : streams;
+    breakdown->allocator_bytes = held + taken + room.workspaces;
     return STATUS_OK;
 }
 

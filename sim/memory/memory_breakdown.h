@@ -28,6 +28,12 @@ int64_t memory_resident_bytes(const StepProgram *program);
 Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *traces, MemoryBreakdown *breakdown,
                    Error *error);
 
+// What the log of a pipeline's stage says that its allocator holds (allocator_bytes; what it needs stays): replayed,
+// where the target wants it of 1F1B. ahead: its host goes on while messages are on their way, and leaves blocks to
+// other streams.
+Status memory_hold_stage(const StepProgram *program, double limit_bytes, bool ahead, LiveTraces *traces,
+                         MemoryBreakdown *breakdown, Error *error);
+
 // Of the stage that reserves most, the first of several: it decides whether a plan fits.
 Status memory_breakdown_stages(const StepPrograms *programs, double limit_bytes, LiveTraces *traces, Arena *arena,
                                MemoryBreakdown *breakdown, Error *error);

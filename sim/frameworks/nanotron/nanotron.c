@@ -30,6 +30,10 @@ static const TargetVersion nanotron_0_4 = {
         SET(tp_reduce_overlaps, true),  // tp_linear_async_communication
         SET(allocator, ALLOCATOR_SEGMENTS), SET(runtime.allocator_slack, 0.0),
         SET(runtime.stage_slack, 0.25),  // this source's: where its runs had no bias before what follows was counted
+        // Replayed, its runs without tp hold what they should. With tp they hold two gathered inputs of a layer more,
+        // of each micro-step in flight but two, and those that sleep between messages hold none: blocks of a stream
+        // are free when the host finds its event done (c10/cuda/CUDACachingAllocator.cpp, process_events)
+        SET(replays_stages, true), SET(runtime.ahead_bytes, 4),
         // CausalSelfAttention (models/llama.py): torch.cat and contiguous of keys and values; flash-attn's rotation
         // turns queries in place (layers/rotary.py)
         SET(packed_kept, true), SET(gate_kept, true),  // GLUActivation: act(gate_states) * up_states (models/llama.py)

@@ -101,3 +101,47 @@ Test(memory_hold, an_estimate_is_at_most_a_sixth_above_the_replay) {
         cr_expect_leq(above, most, "%s %s recompute %d, %d tokens: %.3f", targets[t], meshes[m], r, seq, above);
     }
 }
+
+static MemoryBreakdown stage_held(const StepProgram *program, double limit_bytes, bool ahead) {
+    Error error = {0};
+    MemoryBreakdown memory = slack_of(program);
+    cr_assert_eq(memory_hold_stage(program, limit_bytes, ahead, &traces, &memory, &error), STATUS_OK, "%s",
+                 error.message);
+    return memory;
+}
+
+static StepProgram first_stage(const char *mesh, int grad_accum) {
+    return lowered(&arena, (LoweredRequest){.model = "llama-3-8b",
+                                            .target = "nanotron",
+                                            .mesh = mesh,
+                                            .seq = 4096,
+                                            .bf16 = true,
+                                            .grad_accum = grad_accum});
+}
+
+// Without tp nothing is gathered on another stream: what its log says is the replay. What it needs keeps the slack.
+Test(memory_hold, a_stage_s_log_is_replayed_and_what_it_needs_keeps_the_slack) {
+    const StepProgram program = first_stage("dp_shard=2,pp=4", 8);
+    const MemoryBreakdown slack = slack_of(&program), memory = stage_held(&program, 0, true);
+    cr_expect_eq(memory.allocator_bytes, cached(&program, 0));
+    cr_expect_lt(memory.allocator_bytes, slack.allocator_bytes);
+    cr_expect_eq(memory.reserved_bytes, slack.reserved_bytes);
+}
+
+// Two bf16 inputs of a layer, of 4 micro-steps in flight but two: 4096 tokens, hidden 4096.
+Test(memory_hold, a_host_that_goes_ahead_leaves_gathered_inputs_to_their_stream) {
+    const StepProgram program = first_stage("pp=4,tp=2", 8);
+    const double waits = stage_held(&program, 0, false).allocator_bytes;
+    cr_expect_eq(waits, cached(&program, 0));
+    cr_expect_eq(stage_held(&program, 0, true).allocator_bytes - waits, 2 * 2.0 * 4096 * 4096 * program.layers * 2);
+    const StepProgram two = first_stage("pp=2,tp=2", 8);
+    cr_expect_eq(stage_held(&two, 0, true).allocator_bytes, cached(&two, 0));
+    const double outside = stage_held(&program, 0, true).reserved_bytes - slack_of(&program).allocator_bytes;
+    cr_expect_leq(stage_held(&program, waits + outside, true).allocator_bytes, waits,
+                  "given back where there is no room");
+}
+
+Test(memory_hold, stages_of_others_keep_the_slack) {
+    const StepProgram program = program_of("torchtitan", "dp_shard=2,pp=4", RECOMPUTE_NONE);
+    cr_expect_eq(stage_held(&program, 0, true).allocator_bytes, slack_of(&program).allocator_bytes);
+}
