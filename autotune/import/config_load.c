@@ -47,20 +47,31 @@ static bool ends_in(const char *path, const char *ending) {
     return length > tail && strcmp(path + length - tail, ending) == 0;
 }
 
-static ConfigSyntax syntax_of(const char *path, const char *text) {
+// By its name; false: it has none of these endings.
+static bool syntax_of_name(const char *path, ConfigSyntax *syntax) {
     static const struct {
         const char *ending;
         ConfigSyntax syntax;
     } endings[] = {{".json", SYNTAX_JSON},    {".toml", SYNTAX_TOML},   {".yaml", SYNTAX_YAML},
                    {".yml", SYNTAX_YAML},     {".sh", SYNTAX_SHELL},    {".bash", SYNTAX_SHELL},
                    {".sbatch", SYNTAX_SHELL}, {".slurm", SYNTAX_SHELL}, {".py", SYNTAX_PYTHON}};
+    *syntax = SYNTAX_PYTHON;
     if (python_recipe_named(path)) {
-        return SYNTAX_PYTHON;
+        return true;
     }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         if (ends_in(path, endings[i].ending)) {
-            return endings[i].syntax;
+            *syntax = endings[i].syntax;
+            return true;
         }
+    }
+    return false;
+}
+
+static ConfigSyntax syntax_of(const char *path, const char *text) {
+    ConfigSyntax named;
+    if (syntax_of_name(path, &named)) {
+        return named;
     }
     const char *first = text + strspn(text, " \t\r\n");
     return *first == '{'                                                  ? SYNTAX_JSON
@@ -216,6 +227,12 @@ static bool is_named(const Document *document, Arena *arena) {
     return is_in(document->after, plain(arena_format(arena, "%.*s", length, name), arena));
 }
 
+// By its ending, or as JSON begins: not notes, a list of hosts.
+static bool is_meant_as_config(const Document *document) {
+    ConfigSyntax syntax;
+    return syntax_of_name(document->name, &syntax) || document->body[strspn(document->body, " \t\r\n")] == '{';
+}
+
 static Status read_document(const Document *document, const char *script, const char *path, Arena *arena,
                             ConfigNode **root, Error *error) {
     const char *body = arena_format(arena, "%.*s", (int)document->body_length, document->body);
@@ -238,7 +255,7 @@ Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Er
         return STATUS_OK;
     }
     const char *script = at, *counted = at;
-    Error first = {0};  // of what is named and no config; others may be, such as one after a list of hosts
+    Error first = {0};  // of what is named as a config and is none; others may be, such as one after a list of hosts
     document.after = plain(script, arena);
     for (int i = 0; i < DOCUMENTS_MOST && !*root && next_document(&at, &line, arena, &document); i++) {
         for (; counted < at; counted++) {
@@ -246,7 +263,7 @@ Status config_load_written(const char *path, Arena *arena, ConfigNode **root, Er
         }
         Error wrong = {0};
         if (is_named(&document, arena) && read_document(&document, script, path, arena, root, &wrong) != STATUS_OK) {
-            first = first.status == STATUS_OK ? wrong : first;
+            first = first.status == STATUS_OK && is_meant_as_config(&document) ? wrong : first;
             *root = NULL;
         }
     }

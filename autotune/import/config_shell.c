@@ -395,6 +395,13 @@ static Status add_override(const ConfigSource *source, ConfigNode *map, const Sh
     }
 }
 
+// A variable and nothing else, which no line of the script sets: bash has no word there.
+static bool is_unset(const char *word) {
+    const size_t brace = strncmp(word, "${", 2) == 0, length = word[0] == '$' ? word_length(word + 1 + brace) : 0;
+    return length > 0 ? strcmp(word + 1 + brace + length, brace ? "}" : "") == 0
+                      : strcmp(word, "$@") == 0 || strcmp(word, "$*") == 0;
+}
+
 // --name, --name=value, --name value value; returns how many words.
 static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int at, int end) {
     const ShellWord *word = &words->words[at];
@@ -409,6 +416,9 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
             const char *next = words->words[at + used].text;
             if (strncmp(next, "--", 2) == 0 || is_override(next)) {
                 break;
+            }
+            if (value && is_unset(next)) {
+                continue;
             }
             ConfigNode *item = config_scalar(arena, NULL, next, words->words[at + used].line);
             if (value && value->kind == NODE_SCALAR) {

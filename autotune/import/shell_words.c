@@ -67,11 +67,15 @@ static void end(Building *word) {
     word->open = false;
 }
 
-// An unquoted value is split at its spaces; a line end in it counts as a line of the file.
+// An unquoted value is split at its spaces, but not within a command or a sum that was left as it is; a line end in it
+// counts as a line of the file.
 static void put_value(Building *word, const ShellWord *value, bool quoted) {
-    int line = value->line;
+    int line = value->line, depth = 0;
     for (const char *at = value->text; *at; at++) {
-        const bool space = isspace((unsigned char)*at);
+        depth += *at == '(' && (depth > 0 || (at > value->text && at[-1] == '$')) ? 1
+                 : *at == ')' && depth > 0                                        ? -1
+                                                                                  : 0;
+        const bool space = depth == 0 && isspace((unsigned char)*at);
         if (space && !quoted && word->split) {
             end(word);
         } else {
@@ -213,14 +217,14 @@ static void put_variable(Building *word, const ShellVariable *known, bool all, b
     }
 }
 
-// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}; other forms stay as text.
+// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}, ${1:-default}; other forms stay as text.
 static Status put_braces(Building *word, bool quoted) {
     Shell *shell = word->shell;
     const char *open = shell->at + 1, *close = closing(open, '{', '}');
     FAIL_WITH(!close, config_malformed(shell->source, shell->line, "a brace that does not end"));
     const char *name = open + 1;
     const size_t length = name_length(name);
-    const char *rest = name + length;
+    const char *rest = name + (length ? length : strspn(name, "0123456789"));  // ${1:-default}
     const bool all = is_list(rest);
     rest += all ? 3 : 0;
     const ShellVariable *known = length ? shell_variable(shell, name, length) : NULL;
@@ -245,9 +249,37 @@ static Status put_braces(Building *word, bool quoted) {
     return STATUS_OK;
 }
 
+static Status put_quoted(Building *word, char quote);
+
+// $'...', in which a backslash speaks for the next letter too.
+static Status put_escaped(Building *word) {
+    Shell *shell = word->shell;
+    const int line = shell->line;
+    begin(word, line);
+    for (shell->at += 2; *shell->at && *shell->at != '\''; shell->at++) {
+        if (*shell->at == '\\' && shell->at[1]) {
+            shell->at++;
+            put(word, *shell->at == 'n' || *shell->at == 't' ? ' ' : *shell->at, line);
+        } else {
+            put(word, *shell->at, line);
+        }
+        shell->line += *shell->at == '\n';
+    }
+    FAIL_WITH(!*shell->at, config_malformed(shell->source, line, "a quote that does not end"));
+    shell->at++;
+    return STATUS_OK;
+}
+
 static Status put_dollar(Building *word, bool quoted) {
     Shell *shell = word->shell;
     const char next = shell->at[1];
+    if (!quoted && next == '\'') {
+        return put_escaped(word);
+    }
+    if (!quoted && next == '"') {
+        shell->at++;
+        return put_quoted(word, '"');
+    }
     const size_t length = name_length(shell->at + 1);
     int64_t number;
     if (next == '{') {

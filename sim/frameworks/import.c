@@ -88,7 +88,13 @@ static bool says_nothing(const ConfigNode *node) {
     return !node || (node->kind == NODE_SCALAR && (node->text[0] == '\0' || strcmp(node->text, "auto") == 0));
 }
 
+// What a launch script leaves to who runs it: "$TP", "$((GPUS / 2))".
+static bool is_left_open(const ConfigNode *node) {
+    return node->kind == NODE_SCALAR && strchr(node->text, '$');
+}
+
 Status import_wrong(Import *import, const ConfigNode *node, const char *path, const char *what, Error *error) {
+    import_at(import, path)->of_run |= is_left_open(node);
     if (python_leave(import, path, "read as if nothing was said")) {
         return STATUS_OK;
     }
@@ -167,6 +173,10 @@ Status import_bool(Import *import, const char *path, int *value, Error *error) {
     import_note_default(import, path);
     const ConfigNode *node = import_at(import, path);
     if (says_nothing(node)) {
+        return STATUS_OK;
+    }
+    if (strncmp(path, "--", 2) == 0 && is_left_open(node)) {  // a switch, and words of its own behind it
+        *value = true;
         return STATUS_OK;
     }
     for (int truth = 0; truth < 2 && node->kind == NODE_SCALAR; truth++) {

@@ -253,8 +253,9 @@ static Status read_sharding(Import *import, Error *error) {
             "%s:%d: fsdp_config is the file %s: put its keys here", import->path, config->line, config->text);
     const char *deepspeed = NULL;
     TRY(import_word(import, "deepspeed", &deepspeed, error));
+    const ConfigNode *node = import_at(import, "deepspeed");
     FAIL_IF(deepspeed, error, STATUS_USAGE, "%s:%d: this trains with DeepSpeed: give %s to --from, " BESIDE_DEEPSPEED,
-            import->path, import_at(import, "deepspeed")->line, deepspeed);
+            import->path, node->line, node->alone ? "its configuration, a JSON file," : deepspeed);
     if (import_is_on(import, "fsdp")) {
         return read_fsdp(import, error);
     }

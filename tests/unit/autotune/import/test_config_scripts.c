@@ -62,6 +62,10 @@ Test(config_scripts, a_script_is_the_options_of_its_command) {
         {"CMD=\"python train.py --a 1\"\nsrun --nodes 4 bash -c \"$CMD\"\n", "--a", "1", 0},
         {RUN "--a ${UNSET} --b $(hostname)", "--a", "${UNSET}", 0},
         {RUN "--a ${UNSET} --b $(hostname)", "--b", "$(hostname)", 0},
+        {RUN "--a ${1:-3} --b 2", "--a", "3", 0},
+        {"IFS=$'\\n\\t'\n" RUN "--a 1", "--a", "1", 2},
+        {"D=/x/$(date +%F -u)_y\n" RUN "--a $D/z --b 2", "--a", "/x/$(date +%F -u)_y/z", 0},
+        {RUN "--a 1 ${MORE} $@", "--a", "1", 0},
         {"prepare.py --x 1\n" RUN "--a 1 --b 2", "--x", "(absent)", 0},
         {"echo " RUN "--x 1 --y 2 --z 3\n" RUN "--a 1", "--x", "(absent)", 0},
         {"OPTIONS=\" \\\n --a 1 \\\n --b 2\"\n", "--b", "2", 3},
@@ -106,6 +110,7 @@ Test(config_scripts, a_file_that_a_script_writes_is_read_with_its_variables) {
         // a string, a name that is another's end, hosts: none of them is the config
         {"cat > h <<< \"$H\"\ncat > c.yaml <<EOF\na: 2\nEOF\nrun c.yaml\n", "a", "2", 3},
         {"cat > d/config <<EOF\nHost *\nEOF\ncat > c.yaml <<EOF\na: 2\nEOF\nrun --a_config c.yaml\n", "a", "2", 5},
+        {"cat > n.md <<EOF\n- a: [\nEOF\ncat > c.yaml <<EOF\na: 2\nEOF\nrun n.md c.yaml\n", "a", "2", 5},
         {"cat > hosts <<EOF\nn1 slots=8\nEOF\ncat > c.yaml <<EOF\na: 2\nEOF\nrun --hosts hosts c.yaml\n", "a", "2", 5},
         {"sudo tee c.yaml > /dev/null <<EOF\na: 2\nEOF\nrun c.yaml\n", "a", "2", 2},
         {"cat > c.yaml <<EOF\na: 2\\\n3\nEOF\nrun c.yaml\n", "a", "23", 2},
@@ -123,6 +128,28 @@ Test(config_scripts, a_file_that_a_script_writes_is_read_with_its_variables) {
         cr_expect_str_eq(text_of(root, cases[i].key), cases[i].value, "case %zu", i);
         cr_expect_eq(config_child(root, cases[i].key)->line, cases[i].line, "case %zu", i);
         unlink("written.sh");
+        arena_free(&arena);
+    }
+}
+
+// Notes that a script keeps are not its config; JSON and what ends as a config is meant as one.
+Test(config_scripts, only_what_is_meant_as_a_config_is_refused_for_being_none) {
+    static const struct {
+        const char *text;
+        Status status;
+    } cases[] = {{"cat > $NOTES <<EOF\n# x\n\n> a\nEOF\nrun --log $NOTES\n", STATUS_OK},
+                 {"cat > $C <<EOF\n{\"a\": \nEOF\nrun --deepspeed $C\n", STATUS_USAGE},
+                 {"cat > c.yaml <<EOF\na: [\nEOF\nrun c.yaml\n", STATUS_USAGE}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        ConfigNode *root = NULL;
+        FILE *file = fopen("meant.sh", "w");
+        cr_assert(file);
+        fputs(cases[i].text, file);
+        fclose(file);
+        cr_expect_eq(config_load_written("meant.sh", &arena, &root, &error), cases[i].status, "case %zu", i);
+        unlink("meant.sh");
         arena_free(&arena);
     }
 }

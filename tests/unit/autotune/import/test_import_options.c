@@ -140,3 +140,33 @@ Test(import_options, one_recipe_of_several_is_read_by_its_name) {
         arena_free(&arena);
     }
 }
+
+// Megatron-LM's, of a launch script: what nobody sets there is read as if nothing was said, and that is said; a switch
+// is on whatever stands behind it.
+Test(import_options, variables_that_a_script_does_not_set_are_assumed_and_said) {
+    Arena arena = {0};
+    const Import import = read_file(
+        "torchrun pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+        "--micro-batch-size 1 --global-batch-size 64 --tensor-model-parallel-size ${TP} "
+        "--pipeline-model-parallel-size 2 --bf16 ${MORE}\n",
+        SYNTAX_SHELL, 8, &arena);
+    cr_expect_null(import.refusal, "%s", import.refusal);
+    cr_expect(import.said.size[AXIS_PP] == 2 && import.said.size[AXIS_TP] == 1);
+    cr_expect_eq(import.said.choice[PLAN_PRECISION], DTYPE_BF16);
+    cr_expect(finds(&import, FINDING_ASSUMED, "${TP} is known when the script runs"));
+    arena_free(&arena);
+}
+
+// Scripts that make DeepSpeed's configuration of arguments of their own.
+Test(import_options, a_switch_for_deepspeed_asks_for_its_configuration) {
+    Arena arena = {0};
+    Error error = {0};
+    ConfigNode *root = NULL;
+    Import import;
+    cr_assert_eq(config_parse("deepspeed main.py --per_device_train_batch_size 4 --deepspeed\n", "file", SYNTAX_SHELL,
+                              &arena, &root, &error),
+                 STATUS_OK);
+    cr_expect_eq(import_tree(root, "file", "auto", &arena, &import, &error), STATUS_USAGE);
+    cr_expect(strstr(error.message, "give its configuration, a JSON file, to --from"), "%s", error.message);
+    arena_free(&arena);
+}
