@@ -110,7 +110,7 @@ Test(config_scripts, a_file_that_a_script_writes_is_read_with_its_variables) {
         // a string, a name that is another's end, hosts: none of them is the config
         {"cat > h <<< \"$H\"\ncat > c.yaml <<EOF\na: 2\nEOF\nrun c.yaml\n", "a", "2", 3},
         {"cat > d/config <<EOF\nHost *\nEOF\ncat > c.yaml <<EOF\na: 2\nEOF\nrun --a_config c.yaml\n", "a", "2", 5},
-        {"cat > n.md <<EOF\n- a: [\nEOF\ncat > c.yaml <<EOF\na: 2\nEOF\nrun n.md c.yaml\n", "a", "2", 5},
+        {"cat > n.txt <<EOF\n- a: [\nEOF\ncat > c.yaml <<EOF\na: 2\nEOF\nrun n.txt c.yaml\n", "a", "2", 5},
         {"cat > hosts <<EOF\nn1 slots=8\nEOF\ncat > c.yaml <<EOF\na: 2\nEOF\nrun --hosts hosts c.yaml\n", "a", "2", 5},
         {"sudo tee c.yaml > /dev/null <<EOF\na: 2\nEOF\nrun c.yaml\n", "a", "2", 2},
         {"cat > c.yaml <<EOF\na: 2\\\n3\nEOF\nrun c.yaml\n", "a", "23", 2},
