@@ -290,6 +290,9 @@ Status predict_memory_of_stage(Predictor *predictor, const TrainPlan *plan, int 
     StepProgram program;
     TRY(memory_of_program(predictor, plan, stage, &program, arena, memory, error));
     const TuneRequest *request = predictor->request;
+    if (!memory_replays_stage(request->target, plan)) {
+        return STATUS_OK;
+    }
     TRY(step_lower_stage(&request->model, plan, request->target, stage, &predictor->scratch, &program, error));
     const bool ahead = message_sleep_s(&predictor->cost, &plan->mesh) == 0;
     return memory_hold_stage(&program, request->memory_limit_bytes, ahead, &predictor->traces, memory, error);

@@ -323,11 +323,14 @@ static double ahead_bytes(const StepProgram *program) {
     return streams ? program->target->runtime.ahead_bytes * program->model.hidden * tokens * program->layers * more : 0;
 }
 
+bool memory_replays_stage(const Target *target, const TrainPlan *plan) {
+    return target->replays_stages && plan_has_stages(plan) && plan->pp_schedule == PP_1F1B;
+}
+
 Status memory_hold_stage(const StepProgram *program, double limit_bytes, bool ahead, LiveTraces *traces,
                          MemoryBreakdown *breakdown, Error *error) {
     const Room room = room_of(program, limit_bytes, breakdown);
-    const TrainPlan *plan = &program->plan;
-    const bool replays = program->target->replays_stages && plan_has_stages(plan) && plan->pp_schedule == PP_1F1B;
+    const bool replays = memory_replays_stage(program->target, &program->plan);
     if (!replays || (limit_bytes > 0 && room.peak > room.left)) {
         return STATUS_OK;
     }

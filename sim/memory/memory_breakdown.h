@@ -28,9 +28,12 @@ int64_t memory_resident_bytes(const StepProgram *program);
 Status memory_hold(const StepProgram *program, double limit_bytes, LiveTraces *traces, MemoryBreakdown *breakdown,
                    Error *error);
 
+// Whether what a stage's allocator holds is replayed: where the target wants it, of 1F1B.
+bool memory_replays_stage(const Target *target, const TrainPlan *plan);
+
 // What the log of a pipeline's stage says that its allocator holds (allocator_bytes; what it needs stays): replayed,
-// where the target wants it of 1F1B. ahead: its host goes on while messages are on their way, and leaves blocks to
-// other streams.
+// where memory_replays_stage. ahead: its host goes on while messages are on their way, and leaves blocks to other
+// streams.
 Status memory_hold_stage(const StepProgram *program, double limit_bytes, bool ahead, LiveTraces *traces,
                          MemoryBreakdown *breakdown, Error *error);
 
