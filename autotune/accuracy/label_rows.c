@@ -143,6 +143,9 @@ typedef struct Label {
 
 #define FLAG(column) offsetof(RunRow, column)
 
+// An activation that runs operation by operation, whose gate is kept.
+#define APART SETTINGS(SET(gate_kept, true), SET(activation_apart, true))
+
 // Each is looked at with what those before it have set.
 static const Label labels[] = {
     {.holds = captured_before_its_switch,
@@ -223,15 +226,13 @@ static const Label labels[] = {
     {.is = row_adds_gradients, .settings = SETTINGS(SET(adds_gradients, true))},
     {.holds = predates_dummies, .settings = SETTINGS(SET(dummy_gradients, false))},
     {.flag = FLAG(router_fp32), .settings = SETTINGS(SET(runtime.routes_in_fp32, true))},
-    {.flag = FLAG(activation_apart), .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
+    {.flag = FLAG(activation_apart), .settings = APART},
     // no bias_activation_fusion in its recipes or bridge (Megatron-Bridge 619cc20bd, f3ae2767b)
-    {.cites = "model_verification_cards/qwen3-8b/",
-     .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
+    {.cites = "model_verification_cards/qwen3-8b/", .settings = APART},
     // nor in those of v0.4.2 that bench_qwen3_pretrain.py takes (recipes/qwen/qwen3_moe.py)
-    {.cites = "/qwen3-235b/benchmarks/", .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
-    {.cites = "/qwen3-30b/benchmarks/", .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
-    {.cites = "qwen3-30b-a3b/card.yaml [pretrain H100]",
-     .settings = SETTINGS(SET(gate_kept, true), SET(activation_apart, true))},
+    {.cites = "/qwen3-235b/benchmarks/", .settings = APART},
+    {.cites = "/qwen3-30b/benchmarks/", .settings = APART},
+    {.cites = "qwen3-30b-a3b/card.yaml [pretrain H100]", .settings = APART},
     // its experts pick their biases by an index, whose gradient is a product (layers/gpt_oss.py, MoEExpertBiasGather)
     {.cites = "whitecircle/halo", .settings = SETTINGS(SET(biases_by_expert, false))},
     // pretrain_gpt.py, whose tests say nothing else
