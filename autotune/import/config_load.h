@@ -19,6 +19,8 @@ Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Are
 
 // The key of a script that is given its arguments when it starts: by which parser.
 #define PYTHON_PARSER "parsed by"
+// The key of a launch script for the config file that a command of it is given.
+#define SHELL_CONFIG "runs with"
 
 // ---- for the parsers, one file per syntax
 

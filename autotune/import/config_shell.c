@@ -28,6 +28,7 @@ typedef struct Script {
     char joined;          // '&' or '|' before the command; 0 = none
     ShellList best;
     int best_options;
+    ShellWord config;  // that a command is given; text NULL: none is
 } Script;
 
 static bool is_active(const Script *script) {
@@ -255,12 +256,40 @@ static ShellList flat(Shell *shell, const ShellList *command) {
     return words;
 }
 
+static bool ends_as_config(const char *word) {
+    static const char *const endings[] = {".yaml", ".yml", ".toml", ".json"};
+    const size_t length = strlen(word);
+    bool ends = false;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const size_t ending = strlen(endings[i]);
+        ends |= length > ending && strcmp(word + length - ending, endings[i]) == 0;
+    }
+    return ends;
+}
+
+// The last file that ends as one, by itself or as the value of an option that has "config" in its name.
+static void find_config(const ShellList *words, ShellWord *config) {
+    for (int i = 1; i < words->count; i++) {
+        const char *word = words->words[i].text, *option = words->words[i - 1].text, *sign = strchr(word, '=');
+        if (word[0] == '-' && sign && strstr(word, "config") && ends_as_config(sign)) {
+            *config = (ShellWord){sign + 1, words->words[i].line};
+        } else if (ends_as_config(word) && (option[0] != '-' ? !sign : strstr(option, "config") != NULL)) {
+            *config = words->words[i];
+        }
+    }
+}
+
 static void take_command(Script *script, const ShellList *command) {
     static const char *const printers[] = {"echo", "printf", "cat", NULL};
+    static const char *const of_files[] = {"cp",   "mv",  "rm", "ln", "ls",   "sed",    "jq", "yq",
+                                           "wget", "git", "[",  "[[", "test", "source", ".",  NULL};
     if (command->count == 0 || !is_active(script) || is_one_of(command->words[0].text, printers)) {
         return;
     }
     const ShellList words = flat(&script->shell, command);
+    if (!is_one_of(words.words[0].text, of_files)) {
+        find_config(&words, &script->config);
+    }
     const int options = options_in(&words);
     if (options > 0 && options >= script->best_options) {
         script->best = words;
@@ -446,6 +475,28 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
     return used;
 }
 
+// "train.py", "-m train", or a program and what it is to do, "swift sft"; NULL: none of them.
+static const char *program_of(const ShellList *words, int behind, Arena *arena) {
+    const char *first = words->count > 1 ? words->words[0].text : "",
+               *second = words->count > 1 ? words->words[1].text : "";
+    if (behind > 0) {
+        return words->words[behind - 1].text;
+    }
+    for (int i = 0; i + 1 < words->count; i++) {
+        if (strcmp(words->words[i].text, "-m") == 0 || strcmp(words->words[i].text, "--module") == 0) {
+            return arena_format(arena, "-m %s", words->words[i + 1].text);
+        }
+    }
+    const bool plain = first[0] && second[0] && !strpbrk(first, "$=") && !strpbrk(second, "$=-./");
+    return plain ? arena_format(arena, "%s %s", first, second) : NULL;
+}
+
+static void add_word(Arena *arena, ConfigNode *root, const char *key, const char *text, int line) {
+    ConfigNode *node = config_scalar(arena, key, text, line);
+    node->used = true;  // it is no key of the script
+    config_append(arena, root, node);
+}
+
 // The position after the command's program, "train.py"; 0 = it names none.
 static int behind_program(const ShellList *words) {
     for (int i = 0; i < words->count; i++) {
@@ -514,6 +565,13 @@ Status config_shell(const ConfigSource *source, ConfigNode **root) {
         }
     }
     take_arguments(source, *root);
+    const char *runs = program_of(&words, program, source->arena);
+    if (runs) {
+        add_word(source->arena, *root, SHELL_PROGRAM, runs, words.words[0].line);
+    }
+    if (script.config.text) {
+        add_word(source->arena, *root, SHELL_CONFIG, script.config.text, script.config.line);
+    }
     if (launcher->first) {
         config_append(source->arena, *root, launcher);
     }

@@ -152,6 +152,11 @@ static Status recognise(const char *path, const ConfigNode *root, const ImportFo
                          "script that starts it",
                          path, parser->text);
     }
+    const ConfigNode *config = config_child(root, SHELL_CONFIG);
+    if (most == 0 && config) {
+        return error_set(error, STATUS_USAGE, "%s:%d: this starts a run of %s: give that file to --from", path,
+                         config->line, config->text);
+    }
     if (most > 0) {
         error_set(error, STATUS_USAGE, "%s could be the config of more than one framework", path);
     } else {

@@ -217,7 +217,8 @@ static void put_variable(Building *word, const ShellVariable *known, bool all, b
     }
 }
 
-// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}, ${1:-default}; other forms stay as text.
+// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}, ${1:-default}, ${NAME:+words where it is set}; other forms stay
+// as text.
 static Status put_braces(Building *word, bool quoted) {
     Shell *shell = word->shell;
     const char *open = shell->at + 1, *close = closing(open, '{', '}');
@@ -228,18 +229,18 @@ static Status put_braces(Building *word, bool quoted) {
     const bool all = is_list(rest);
     rest += all ? 3 : 0;
     const ShellVariable *known = length ? shell_variable(shell, name, length) : NULL;
-    const size_t sign = strncmp(rest, ":-", 2) == 0 || strncmp(rest, ":=", 2) == 0 ? 2 : *rest == '-' ? 1 : 0;
-    const bool plain = *rest == '}';
+    const size_t sign = *rest == ':' && rest[1] && strchr("-=+", rest[1]) ? 2 : *rest == '-' || *rest == '+' ? 1 : 0;
+    const bool plain = *rest == '}', instead = sign && rest[sign - 1] == '+';
     const bool empty = !known || (sign == 2 && known->value.count == 1 && known->value.words[0].text[0] == '\0');
-    if (known && (plain || (sign && !empty))) {
+    if (known && (plain || (sign && !empty && !instead))) {
         put_variable(word, known, all, quoted);
-    } else if (sign) {
+    } else if (sign && instead == !empty) {
         const char *value = "";
         TRY(shell_text(shell, arena_format(shell->source->arena, "%.*s", (int)(close - 1 - (rest + sign)), rest + sign),
                        &value));
         const ShellWord made = {value, shell->line};
         put_value(word, &made, quoted);
-    } else if (!(all && plain)) {  // an unset array is empty
+    } else if (!instead && !(all && plain)) {  // an unset array is empty
         put_raw(word, shell->at, close);
     }
     for (const char *at = shell->at; at < close; at++) {

@@ -25,6 +25,9 @@ struct ConfigNode {
     size_t child_count, slot_count;   // slots: a power of two, at most half of them full
 };
 
+// The key of a launch script for what it starts: "train.py", "-m module" or "program verb".
+#define SHELL_PROGRAM "runs"
+
 // The last child of that name, as readers of such files take it; NULL. Does not mark.
 ConfigNode *config_child(const ConfigNode *map, const char *key);
 

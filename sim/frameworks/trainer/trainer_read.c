@@ -293,7 +293,26 @@ static Status read_adapters(Import *import, Error *error) {
     return STATUS_OK;
 }
 
+// Its arguments have names of the Trainer's, with defaults, templates and a launcher of its own.
+static Status refuse_swift(Import *import, Error *error) {
+    static const char *const modules[] = {"swift/cli/", "swift.cli."};
+    const ConfigNode *program = import_at(import, SHELL_PROGRAM);
+    const char *text = program ? program->text : "";
+    bool is_swift = strncmp(text, "swift ", strlen("swift ")) == 0;
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
+        is_swift |= strstr(text, modules[i]) != NULL;
+    }
+    if (is_swift) {
+        error_set(error, STATUS_USAGE, "%s:%d: this starts ms-swift (%s), whose arguments are not read", import->path,
+                  program->line, text);
+        return error_hint(error, "ndtune predict --target trainer --mesh ... prices a shape of it, ndtune plan "
+                                 "--target trainer finds one");
+    }
+    return STATUS_OK;
+}
+
 Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, Error *error) {
+    TRY(refuse_swift(import, error));
     import->unknown.kind = import->unknown_below.kind = FINDING_UNKNOWN;
     import->unknown.words = defaults->unknown;
     import->unknown_below.words = "no key that is looked at there";

@@ -63,6 +63,10 @@ Test(config_scripts, a_script_is_the_options_of_its_command) {
         {RUN "--a ${UNSET} --b $(hostname)", "--a", "${UNSET}", 0},
         {RUN "--a ${UNSET} --b $(hostname)", "--b", "$(hostname)", 0},
         {RUN "--a ${1:-3} --b 2", "--a", "3", 0},
+        {"TP=8\n" RUN "--a 1 ${TP:+--tp $TP} ${PP:+--pp $PP}", "--tp", "8", 0},
+        {"TP=8\n" RUN "--a 1 ${TP:+--tp $TP} ${PP:+--pp $PP}", "--pp", "(absent)", 0},
+        {"TP=\n" RUN "--a 1 ${TP:+--tp 8} ${TP+--set}", "--tp", "(absent)", 0},
+        {"TP=\n" RUN "--a 1 ${TP:+--tp 8} ${TP+--set}", "--set", "true", 0},
         {"IFS=$'\\n\\t'\n" RUN "--a 1", "--a", "1", 2},
         {"D=/x/$(date +%F -u)_y\n" RUN "--a $D/z --b 2", "--a", "/x/$(date +%F -u)_y/z", 0},
         {RUN "--a 1 ${MORE} $@", "--a", "1", 0},
@@ -74,6 +78,27 @@ Test(config_scripts, a_script_is_the_options_of_its_command) {
         {RUN "--a 1 2>&1 | tee log.txt --append\n", "--a", "1", 0},
         {RUN "--a 1 --b 2 |& tee \"$D/log\"\n", "--b", "2", 0},
         {"GA=4\ntee ds.json <<EOF\n{\"a\": \"x --y 1 --z 2 --w 3\"}\nEOF\n" RUN "--a $GA", "--a", "4", 5},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+Test(config_scripts, a_script_says_what_it_starts) {
+    static const Case cases[] = {
+        {RUN "--a 1", SHELL_PROGRAM, "train.py", 0},
+        {"N=8 swift sft --a 1", SHELL_PROGRAM, "swift sft", 0},
+        {"torchrun -m tool.train --a 1", SHELL_PROGRAM, "-m tool.train", 0},
+        {"$RUNNER x --a 1", SHELL_PROGRAM, "(absent)", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+Test(config_scripts, a_script_says_which_config_it_starts_a_run_with) {
+    static const Case cases[] = {
+        {RUN "c.yaml --a 1", SHELL_CONFIG, "c.yaml", 0},
+        {"accelerate launch --config_file f.yaml train.py c.yaml", SHELL_CONFIG, "c.yaml", 0},
+        {"accelerate launch --config_file f.yaml train.py", SHELL_CONFIG, "f.yaml", 0},
+        {"C=${C:-x/c.toml}\n" RUN "--job.config_file=$C", SHELL_CONFIG, "x/c.toml", 2},
+        {"cp a.yaml b.yaml\necho c.yaml\n" RUN "--data d.json", SHELL_CONFIG, "(absent)", 0},
     };
     check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
 }
