@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "autotune/import/shell_words.h"
+#include "autotune/import/shell_starts.h"
 #include "sim/base/text.h"
 
 typedef enum { FRAME_IF, FRAME_SKIPPED } FrameKind;
@@ -256,29 +256,6 @@ static ShellList flat(Shell *shell, const ShellList *command) {
     return words;
 }
 
-static bool ends_as_config(const char *word) {
-    static const char *const endings[] = {".yaml", ".yml", ".toml", ".json"};
-    const size_t length = strlen(word);
-    bool ends = false;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        const size_t ending = strlen(endings[i]);
-        ends |= length > ending && strcmp(word + length - ending, endings[i]) == 0;
-    }
-    return ends;
-}
-
-// The last file that ends as one, by itself or as the value of an option that has "config" in its name.
-static void find_config(const ShellList *words, ShellWord *config) {
-    for (int i = 1; i < words->count; i++) {
-        const char *word = words->words[i].text, *option = words->words[i - 1].text, *sign = strchr(word, '=');
-        if (word[0] == '-' && sign && strstr(word, "config") && ends_as_config(sign)) {
-            *config = (ShellWord){sign + 1, words->words[i].line};
-        } else if (ends_as_config(word) && (option[0] != '-' ? !sign : strstr(option, "config") != NULL)) {
-            *config = words->words[i];
-        }
-    }
-}
-
 static void take_command(Script *script, const ShellList *command) {
     static const char *const printers[] = {"echo", "printf", "cat", NULL};
     static const char *const of_files[] = {"cp",   "mv",  "rm", "ln", "ls",   "sed",    "jq", "yq",
@@ -288,7 +265,7 @@ static void take_command(Script *script, const ShellList *command) {
     }
     const ShellList words = flat(&script->shell, command);
     if (!is_one_of(words.words[0].text, of_files)) {
-        find_config(&words, &script->config);
+        shell_config(&words, &script->config);
     }
     const int options = options_in(&words);
     if (options > 0 && options >= script->best_options) {
@@ -475,37 +452,10 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
     return used;
 }
 
-// "train.py", "-m train", or a program and what it is to do, "swift sft"; NULL: none of them.
-static const char *program_of(const ShellList *words, int behind, Arena *arena) {
-    const char *first = words->count > 1 ? words->words[0].text : "",
-               *second = words->count > 1 ? words->words[1].text : "";
-    if (behind > 0) {
-        return words->words[behind - 1].text;
-    }
-    for (int i = 0; i + 1 < words->count; i++) {
-        if (strcmp(words->words[i].text, "-m") == 0 || strcmp(words->words[i].text, "--module") == 0) {
-            return arena_format(arena, "-m %s", words->words[i + 1].text);
-        }
-    }
-    const bool plain = first[0] && second[0] && !strpbrk(first, "$=") && !strpbrk(second, "$=-./");
-    return plain ? arena_format(arena, "%s %s", first, second) : NULL;
-}
-
 static void add_word(Arena *arena, ConfigNode *root, const char *key, const char *text, int line) {
     ConfigNode *node = config_scalar(arena, key, text, line);
     node->used = true;  // it is no key of the script
     config_append(arena, root, node);
-}
-
-// The position after the command's program, "train.py"; 0 = it names none.
-static int behind_program(const ShellList *words) {
-    for (int i = 0; i < words->count; i++) {
-        const size_t length = strlen(words->words[i].text);
-        if (length > 3 && strcmp(words->words[i].text + length - 3, ".py") == 0) {
-            return i + 1;
-        }
-    }
-    return 0;
 }
 
 // The variables of a script without such a command, as if passed to one.
@@ -550,7 +500,7 @@ Status config_shell(const ConfigSource *source, ConfigNode **root) {
     TRY(read_script(&script));
     *root = config_node(source->arena, NODE_MAP, 1);
     const ShellList words = script.best_options > 0 ? script.best : given_by_variables(&script);
-    const int program = behind_program(&words);
+    const int program = shell_behind_program(&words);
     ConfigNode *launcher = config_node(source->arena, NODE_MAP, words.count ? words.words[0].line : 1);
     launcher->key = "launcher";
     for (int i = 0; i < words.count;) {
@@ -565,7 +515,7 @@ Status config_shell(const ConfigSource *source, ConfigNode **root) {
         }
     }
     take_arguments(source, *root);
-    const char *runs = program_of(&words, program, source->arena);
+    const char *runs = shell_program(&words, program, source->arena);
     if (runs) {
         add_word(source->arena, *root, SHELL_PROGRAM, runs, words.words[0].line);
     }

@@ -217,8 +217,8 @@ static void put_variable(Building *word, const ShellVariable *known, bool all, b
     }
 }
 
-// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}, ${1:-default}, ${NAME:+words where it is set}; other forms stay
-// as text.
+// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}, ${1:-default}, ${NAME:+words where it is set}; other forms
+// stay as text.
 static Status put_braces(Building *word, bool quoted) {
     Shell *shell = word->shell;
     const char *open = shell->at + 1, *close = closing(open, '{', '}');

@@ -1,0 +1,69 @@
+// The program of a command and its config file.
+
+#include "autotune/import/shell_starts.h"
+
+#include <string.h>
+
+static bool ends_as_config(const char *word) {
+    static const char *const endings[] = {".yaml", ".yml", ".toml", ".json"};
+    const size_t length = strlen(word);
+    bool ends = false;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const size_t ending = strlen(endings[i]);
+        ends |= length > ending && strcmp(word + length - ending, endings[i]) == 0;
+    }
+    return ends;
+}
+
+// --config, --job.config_file=...: of this many letters.
+static bool names_config(const char *option, size_t length) {
+    static const char *const names[] = {"config", "config_file",      "config-file", "cfg",
+                                        "c",      "deepspeed_config", "ds_config"};
+    const char *name = option + strspn(option, "-");
+    for (const char *at = name; at < option + length; at++) {
+        name = *at == '.' ? at + 1 : name;
+    }
+    bool is_one = false;
+    for (size_t i = 0; option[0] == '-' && i < sizeof names / sizeof names[0]; i++) {
+        is_one |=
+            strlen(names[i]) == (size_t)(option + length - name) && strncmp(name, names[i], strlen(names[i])) == 0;
+    }
+    return is_one;
+}
+
+void shell_config(const ShellList *words, ShellWord *config) {
+    for (int i = 1; i < words->count; i++) {
+        const char *word = words->words[i].text, *option = words->words[i - 1].text, *sign = strchr(word, '=');
+        const bool alone = option[0] == '-' ? names_config(option, strlen(option)) : !sign;
+        if (sign && names_config(word, (size_t)(sign - word)) && ends_as_config(sign)) {
+            *config = (ShellWord){sign + 1, words->words[i].line};
+        } else if (alone && ends_as_config(word)) {
+            *config = words->words[i];
+        }
+    }
+}
+
+int shell_behind_program(const ShellList *words) {
+    for (int i = 0; i < words->count; i++) {
+        const size_t length = strlen(words->words[i].text);
+        if (length > 3 && strcmp(words->words[i].text + length - 3, ".py") == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+const char *shell_program(const ShellList *words, int behind, Arena *arena) {
+    const char *first = words->count > 1 ? words->words[0].text : "",
+               *second = words->count > 1 ? words->words[1].text : "";
+    if (behind > 0) {
+        return words->words[behind - 1].text;
+    }
+    for (int i = 0; i + 1 < words->count; i++) {
+        if (strcmp(words->words[i].text, "-m") == 0 || strcmp(words->words[i].text, "--module") == 0) {
+            return arena_format(arena, "-m %s", words->words[i + 1].text);
+        }
+    }
+    const bool plain = first[0] && second[0] && !strpbrk(first, "$=") && !strpbrk(second, "$=-./");
+    return plain ? arena_format(arena, "%s %s", first, second) : NULL;
+}
