@@ -219,12 +219,21 @@ static void take_ck(const RunRow *row, int head_dim, Accelerator *accelerator) {
     }
 }
 
+// Primus' recipes that set use_turbo_rms_norm, whose norms are Primus-Turbo's.
+static void take_norms(const RunRow *row, Accelerator *accelerator) {
+    if (row_cites(row, "Primus@") && (row_cites(row, "mlperf/gpt_oss_20b/") || row_cites(row, "/minimax_m2.5-"))) {
+        accelerator->norm_element_s = 0;
+        accelerator->norm_backward_element_s = 0;
+    }
+}
+
 // Rates of the head size that was measured: kernels of another have what they had.
 void row_take_container(const RunRow *row, int head_dim, Accelerator *accelerator) {
     if (ran_cuda_12(row)) {
         accelerator->fp8_exact_share_cuda_13 = 0;
     }
     take_ck(row, head_dim, accelerator);
+    take_norms(row, accelerator);
     bool taken = false;
     for (int i = 0; i < accelerator->attention_count && ran_old_cudnn(row); i++) {
         AttentionRate old = accelerator->attention[i];

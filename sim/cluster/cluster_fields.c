@@ -130,6 +130,8 @@ static const ClusterField system_fields[] = {
     OPTIONAL(accelerator.atomic_s, "s", latency_high_s),
     OPTIONAL(accelerator.sorted_s, "s", latency_high_s),
     OPTIONAL(accelerator.norm_sums_s, "s", latency_high_s),
+    OPTIONAL(accelerator.norm_element_s, "s", latency_high_s),
+    OPTIONAL(accelerator.norm_backward_element_s, "s", latency_high_s),
     OPTIONAL(accelerator.clock_hz, "1/s", 1e11),
     OPTIONAL(accelerator.fp8_exact_share_cuda_13, "1", 1.0),
     OPTIONAL(accelerator.fp8_row_share, "1", 1.0),

@@ -233,22 +233,43 @@ static double norm_sums_s(const Accelerator *accelerator, const Target *target, 
     return untuned ? NORMS_OF_HEADS * accelerator->norm_sums_s : 0;
 }
 
-static double beyond_bytes_s(const Accelerator *accelerator, double elements, double issue_s, double bytes) {
-    return accelerator->sm_count == 0
-               ? 0
-               : fmax(0, elements * issue_s / accelerator->sm_count -
-                             bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency));
+// Other widths that it has no tuned kernel of on ROCm go through general ones (ROCm/TransformerEngine, the two
+// rmsnorm_*_kernel.cu there; 128, 1,536 and 7,168 are tuned since its pull request 583 of 2026-05).
+static const int64_t tuned_widths[] = {512, 768, 1024, 2048, 4096, 8192};
+
+static double general_norm_element_s(const Accelerator *accelerator, const Target *target, const TrainPlan *plan,
+                                     const Task *task) {
+    bool tuned = !task_has_engine_layers(target, plan);
+    for (size_t i = 0; i < sizeof tuned_widths / sizeof tuned_widths[0]; i++) {
+        tuned = tuned || task->cols == tuned_widths[i];
+    }
+    return tuned ? 0 : task->kind == TASK_RMSNORM ? accelerator->norm_element_s : accelerator->norm_backward_element_s;
+}
+
+static double beyond_bytes_s(const Accelerator *accelerator, double seconds, double bytes) {
+    return fmax(0, seconds - bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency));
+}
+
+static double beyond_issue_s(const Accelerator *accelerator, double elements, double issue_s, double bytes) {
+    const int units = accelerator->sm_count;
+    return units == 0 ? 0 : beyond_bytes_s(accelerator, elements * issue_s / units, bytes);
 }
 
 double traffic_issue_s(const Accelerator *accelerator, const Target *target, const TrainPlan *plan, const Task *task) {
     const double element = dtype_bytes(task->dtype);
     if (task->kind == TASK_LOSS_SUM && target_loss(target, plan) == LOSS_IN_PLACE) {
         const double logits = (double)task->rows * (double)task->cols;
-        return beyond_bytes_s(accelerator, logits, in_place_issue_s, logits * in_place_forward_passes * element);
+        return beyond_issue_s(accelerator, logits, in_place_issue_s, logits * in_place_forward_passes * element);
     }
     if (task->kind == TASK_ROPE && plan->qkv_rope) {
         const double bytes = (double)(task->traffic_bytes + task->cast_bytes);
-        return beyond_bytes_s(accelerator, bytes / (2 * element), qkv_rope_issue_s, bytes);
+        return beyond_issue_s(accelerator, bytes / (2 * element), qkv_rope_issue_s, bytes);
+    }
+    if (task->kind == TASK_RMSNORM || task->kind == TASK_RMSNORM_BACKWARD) {
+        const double element_s = general_norm_element_s(accelerator, target, plan, task);
+        const double bytes = (double)task->traffic_bytes * traffic_passes(target, plan, task);
+        return element_s > 0 ? beyond_bytes_s(accelerator, (double)task->rows * (double)task->cols * element_s, bytes)
+                             : 0;
     }
     return task->kind == TASK_QK_NORM_BACKWARD ? norm_sums_s(accelerator, target, plan, task) : 0;
 }

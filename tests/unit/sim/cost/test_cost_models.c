@@ -81,6 +81,30 @@ Test(cost_models, gradients_of_head_norms_are_summed_as_long_whatever_the_tokens
     cr_expect_eq(traffic_issue_s(&chip, &layers, &fused, &task), 0);
 }
 
+Test(cost_models, norms_of_widths_without_a_tuned_kernel_take_their_measured_time_an_element) {
+    const Target layers = {.fp8_flavour = FP8_TRANSFORMER_ENGINE};
+    const Accelerator chip = {.memory_bytes_per_s = 8e12,
+                              .memory_efficiency = 0.75,
+                              .norm_element_s = 2e-12,
+                              .norm_backward_element_s = 16e-12};
+    const struct {
+        TaskKind kind;
+        int64_t cols;
+        const Target *target;
+        double element_s;
+    } rows[] = {{TASK_RMSNORM, 6144, &layers, 2e-12},
+                {TASK_RMSNORM_BACKWARD, 6144, &layers, 16e-12},
+                {TASK_RMSNORM_BACKWARD, 4096, &layers, 0},
+                {TASK_RMSNORM_BACKWARD, 6144, &bare, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const double bytes = 3e6, elements = 1000.0 * (double)rows[i].cols;
+        const Task task = {.kind = rows[i].kind, .rows = 1000, .cols = rows[i].cols, .traffic_bytes = (int64_t)bytes};
+        const double priced = bytes * traffic_passes(rows[i].target, &fused, &task) / 6e12;
+        cr_expect_float_eq(traffic_issue_s(&chip, rows[i].target, &fused, &task),
+                           fmax(0, elements * rows[i].element_s - priced), 1e-12, "row %zu", i);
+    }
+}
+
 Test(cost_models, every_kind_is_at_least_one_kernel) {
     for (int kind = 0; kind < TASK_KIND_COUNT; kind++) {
         cr_assert_geq(kernels(&eager, (TaskKind)kind, ACTIVATION_SILU), 1, "%s", task_kind_name((TaskKind)kind));
