@@ -223,6 +223,8 @@ static const Label labels[] = {
     {.flag = FLAG(gathers_again), .settings = SETTINGS(SET(tp_regathers, true))},
     {.flag = FLAG(routes_apart), .settings = SETTINGS(SET(runtime.routes_apart, true))},
     {.holds = predates_fused_order, .settings = SETTINGS(SET(runtime.routes_apart, true))},
+    // gradient_accumulation_fusion: false there
+    {.cites = "/deepseek_v3_4L-", .settings = SETTINGS(SET(adds_gradients, true))},
     {.is = row_adds_gradients, .settings = SETTINGS(SET(adds_gradients, true))},
     {.holds = predates_dummies, .settings = SETTINGS(SET(dummy_gradients, false))},
     {.flag = FLAG(router_fp32), .settings = SETTINGS(SET(runtime.routes_in_fp32, true))},

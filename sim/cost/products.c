@@ -57,6 +57,25 @@ static KernelTime sum_apart(const Accelerator *accelerator, const Task *task, Dt
     return stream_time(accelerator, READ_READ_AND_WRITTEN * dtype_bytes(dtype) * (double)task->m * (double)task->n, 1);
 }
 
+// Without gradient accumulation fusion each product writes a gradient of its own in 16 bits, and one launch more adds
+// it to the sum, in the first micro-step too (Megatron-core, distributed_data_parallel.py: main_grad.add_(param.grad)).
+static bool writes_own_gradient(const StepProgram *program, const Task *task) {
+    return program->target->adds_gradients && task->trans_a;
+}
+
+static Dtype own_gradient(const Task *task) {
+    return dtype_bytes(task->dtype) < dtype_bytes(DTYPE_BF16) ? DTYPE_BF16 : task->dtype;
+}
+
+static KernelTime add_own_gradient(const Accelerator *accelerator, const Task *task, Dtype sum, KernelTime time) {
+    const double groups = task->groups > 0 ? (double)task->groups : 1;
+    const double bytes = dtype_bytes(own_gradient(task)) + 2.0 * dtype_bytes(sum);
+    const KernelTime added = stream_time(accelerator, bytes * groups * (double)task->m * (double)task->n, 1);
+    time.seconds += added.seconds;
+    time.memory_s += added.memory_s;
+    return time;
+}
+
 // A bias that rows pick by their expert has its gradient added by one warp for each expert and 128 columns, row after
 // row (aten/src/ATen/native/cuda/Indexing.cu, indexing_backward_kernel): in bf16 320.0, 640.5 and 1,157.3 ms more where
 // a quarter, a half and nine tenths of 2,048 x 641 indices are the same, an H200 (notes/ds-v4-kernels, "CSA attention,
@@ -78,9 +97,11 @@ double cost_repeated_s(const Accelerator *accelerator, const StepProgram *progra
 }
 
 KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *program, const Task *task) {
-    const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
+    const Dtype sum = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
+    const bool own = writes_own_gradient(program, task);
+    const Dtype output = own ? own_gradient(task) : sum;
     const bool apart = task->accumulate && program->target->runtime.sums_apart;
-    const bool adds = task->accumulate && !apart;
+    const bool adds = task->accumulate && !apart && !own;
     const GemmShape shape = {.m = task->m,
                              .n = task->n,
                              .k = task->k,
@@ -94,10 +115,11 @@ KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *pro
                              .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, task->dtype, &shape);
     if (apart) {
-        const KernelTime sum = sum_apart(accelerator, task, output);
-        time.seconds += sum.seconds;
-        time.memory_s += sum.memory_s;
+        const KernelTime added = sum_apart(accelerator, task, output);
+        time.seconds += added.seconds;
+        time.memory_s += added.memory_s;
     }
+    time = own ? add_own_gradient(accelerator, task, sum, time) : time;
     const double cast_bytes = (double)task->cast_bytes + autocast_bytes(program->target, &program->plan, task);
     if (cast_bytes > 0) {
         const KernelTime casts = stream_time(accelerator, cast_bytes, 1);
@@ -134,17 +156,19 @@ static double liger_s(const StepProgram *program, const Task *task) {
 // that and at -10 with it, 8 on A100 at -7 and -5 (MooreThreads/SimuMax, configs/system, group_matmul).
 KernelTime cost_grouped_time(const CostModel *model, const StepProgram *program, const Task *task) {
     const Accelerator *accelerator = &model->profile->accelerator;
-    const Dtype output = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
+    const Dtype sum = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
+    const bool own = writes_own_gradient(program, task), adds = task->accumulate && !own;
+    const Dtype output = own ? own_gradient(task) : sum;
     const int64_t rows = ((task->trans_a ? task->k : task->m) + task->groups - 1) / task->groups;
     const GemmShape shape = {.m = task->trans_a ? task->m : rows,
                              .n = task->n,
                              .k = task->trans_a ? rows : task->k,
                              .groups = task->groups,
-                             .output_bytes = dtype_bytes(output) * (task->accumulate ? 2 : 1) + task->epilogue_bytes,
+                             .output_bytes = dtype_bytes(output) * (adds ? 2 : 1) + task->epilogue_bytes,
                              .trans_a = task->trans_a,
                              .trans_b = task->trans_b,
                              .output = output,
-                             .accumulate = task->accumulate,
+                             .accumulate = adds,
                              .fused = program->plan.op_fuser,
                              .block_scales = has_block_scales(program, task)};
     KernelTime time = gemm_time(accelerator, cost_computed_dtype(accelerator, task), &shape);
@@ -153,6 +177,7 @@ KernelTime cost_grouped_time(const CostModel *model, const StepProgram *program,
             (task_expert_calls(model->target, &program->plan, task) - 1) * accelerator->gemm[DTYPE_BF16].launch_s;
     }
     time.seconds = fmax(time.seconds, liger_s(program, task));
+    time = own ? add_own_gradient(accelerator, task, sum, time) : time;
     if (task->cast_bytes > 0) {
         const KernelTime biases =
             stream_time(accelerator, (double)task->cast_bytes, kernels_beside(&program->plan, task));
