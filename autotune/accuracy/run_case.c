@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "autotune/accuracy/label_rows.h"
+#include "autotune/accuracy/run_chips.h"
 #include "autotune/accuracy/run_labels.h"
 #include "autotune/accuracy/run_machine.h"
 #include "autotune/accuracy/run_model.h"
@@ -307,18 +308,6 @@ static void fill_request(RunCase *run) {
     request->memory_limit_bytes = memory_limit_bytes(run->row, &request->cluster);
 }
 
-// Rows say flash of what scaled_dot_product_attention picks, which a target's code may let be cuDNN's first: taken so
-// on Hopper. On Blackwell the rows are of machines whose power is limited, the limit not stated, and stay as they are
-// labelled. Models with experts have FlexAttention, and so do masks of documents.
-static bool is_hopper(const Accelerator *accelerator) {
-    static const char *const names[] = {"H100", "H200", "H800"};
-    bool is = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        is = is || strstr(accelerator->name, names[i]);
-    }
-    return is;
-}
-
 // Another project's code on a target (its software names another) has data and attention of its own.
 static bool is_of_target_itself(const RunCase *run) {
     const char *software = run->row->software, *name = run->request.target->name;
@@ -337,6 +326,9 @@ static bool masks_documents(const RunCase *run) {
            is_of_target_itself(run) && run->request.model.experts.count == 0;
 }
 
+// Rows say flash of what scaled_dot_product_attention picks, which a target's code may let be cuDNN's first: taken so
+// on Hopper. On Blackwell the rows are of machines whose power is limited, the limit not stated, and stay as they are
+// labelled. Models with experts have FlexAttention, and so do masks of documents.
 static void take_kernel_of_date(RunCase *run) {
     run->plan.attention = row_attention(run->row, run->plan.attention);
     if (masks_documents(run)) {
@@ -347,7 +339,8 @@ static void take_kernel_of_date(RunCase *run) {
     const char *since = run->request.target->runtime.cudnn_since;
     const bool causal = run->plan.pack == 0 && run->request.model.experts.count == 0;
     const bool sdpa = causal && run->plan.attention == ATTENTION_FLASH;
-    if (sdpa && since && strcmp(run->row->date, since) >= 0 && is_hopper(&run->request.cluster.accelerator)) {
+    if (sdpa && since && strcmp(run->row->date, since) >= 0 &&
+        chip_is_of(&run->request.cluster.accelerator, CHIPS_HOPPER)) {
         run->plan.attention = ATTENTION_CUDNN;
     }
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "autotune/accuracy/run_chips.h"
 #include "autotune/accuracy/run_source.h"
 #include "autotune/accuracy/run_tests.h"
 #include "sim/base/text.h"
@@ -199,15 +200,10 @@ static AttentionRate *named_row(Accelerator *accelerator, const char *kernel, in
 static const char asm_forward_since[] = "2025-10", code_of_5_0[] = "_v5.0/";
 static const double sums_in_16_bits = 1.11;
 
-static bool is_cdna3(const Accelerator *accelerator) {
-    return strncmp(accelerator->name, "MI300X", strlen("MI300X")) == 0 ||
-           strncmp(accelerator->name, "MI325X", strlen("MI325X")) == 0;
-}
-
 static void take_ck(const RunRow *row, int head_dim, Accelerator *accelerator) {
     AttentionRate *asm_rate = named_row(accelerator, "ck", head_dim);
     const AttentionRate *own = named_row(accelerator, "flash", head_dim);
-    if (!asm_rate || !own || !is_cdna3(accelerator)) {
+    if (!asm_rate || !own || !chip_is_of(accelerator, CHIPS_CDNA3)) {
         return;
     }
     if (row_ran_before(row, asm_forward_since) || row_cites(row, code_of_5_0)) {

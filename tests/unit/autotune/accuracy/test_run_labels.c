@@ -90,52 +90,6 @@ Test(run_labels, attention_of_another_head_size_keeps_its_rate_of_2025) {
     }
 }
 
-// mi300x-8x has 0.45 and 0.378 of AMD's asm kernels and 0.27 of FlashAttention 2's forward.
-Test(run_labels, mlperf_on_mi300x_has_the_kernels_that_its_code_asks_for) {
-    static const struct {
-        const char *date, *locator;
-        double forward, backward;
-    } cases[] = {{"2025-05", "mlcommons/training_results_v5.0@0fdc28f:AMD/results", 0.27, 0.378},
-                 {"2025-10", "mlcommons/training_results_v5.1@441d65f:Krai/results/n1_v5.0/lora", 0.27, 0.378},
-                 {"2025-10", "mlcommons/training_results_v5.1@441d65f:AMD/results", 0.45, 0.378 * 1.11},
-                 {"", "", 0.45, 0.378}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const RunCase run = case_of("mi300x-8x", "megatron", cases[i].date, cases[i].locator);
-        const Accelerator *chip = &run.request.cluster.accelerator;
-        const AttentionRate *rate = attention_rate(chip, "ck", 128);
-        cr_expect_float_eq(rate->forward_efficiency, cases[i].forward, 1e-9, "%s", cases[i].locator);
-        cr_expect_float_eq(rate->backward_efficiency, cases[i].backward, 1e-9, "%s", cases[i].locator);
-        const double kept = 370e12 * cases[i].backward / 0.378;
-        cr_expect_float_eq(chip->attention_backward_flop_per_s, kept, 1, "%s", cases[i].locator);
-    }
-}
-
-// oci-bm-gpu-mi355x has 16.7 ps an element of a norm's gradients by Transformer Engine's general kernels.
-Test(run_labels, recipes_of_primus_with_norms_of_their_own_do_not_take_the_engines) {
-    static const struct {
-        const char *locator;
-        bool engine;
-    } cases[] = {{"AMD-AGI/Primus@f3d33dc3:examples/megatron/configs/MI355X/deepseek_v3_4L-FSEP-perf.yaml", true},
-                 {"AMD-AGI/Primus@fd1eeabb:examples/megatron/configs/MI355X/minimax_m2.5-BF16-pretrain.yaml", false},
-                 {"AMD-AGI/Primus@68256bd3:examples/mlperf/gpt_oss_20b/config_MI355X_1x8x1.sh", false},
-                 {"file 61082536843 of the stored index", true}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const RunCase run = case_of("oci-bm-gpu-mi355x", "megatron", "2026-06", cases[i].locator);
-        const Accelerator *chip = &run.request.cluster.accelerator;
-        cr_expect_eq(chip->norm_backward_element_s > 0, cases[i].engine, "%s", cases[i].locator);
-        cr_expect_eq(chip->norm_element_s > 0, cases[i].engine, "%s", cases[i].locator);
-    }
-}
-
-Test(run_labels, mlperf_on_mi325x_ran_the_container_of_mi300x) {
-    const RunCase before = case_of("mi325x-8x", "megatron", "2025-05", "mlcommons/training_results_v5.0@0fdc28f:AMD");
-    const RunCase since = case_of("mi325x-8x", "megatron", "2025-10", "mlcommons/training_results_v5.1@441d65f:AMD");
-    const AttentionRate *own = attention_rate(&before.request.cluster.accelerator, "ck", 128);
-    const AttentionRate *asm_rate = attention_rate(&since.request.cluster.accelerator, "ck", 128);
-    cr_expect_float_eq(own->forward_efficiency, 0.317, 1e-9);
-    cr_expect_float_eq(asm_rate->backward_efficiency, 0.378 * 1.11, 1e-9);
-}
-
 Test(run_labels, models_compiled_as_a_whole_since_october_2023_pad_rows) {
     static const struct {
         const char *values;
