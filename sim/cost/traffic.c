@@ -239,11 +239,14 @@ static const int64_t tuned_widths[] = {512, 768, 1024, 2048, 4096, 8192};
 
 static double general_norm_element_s(const Accelerator *accelerator, const Target *target, const TrainPlan *plan,
                                      const Task *task) {
-    bool tuned = !task_has_engine_layers(target, plan);
-    for (size_t i = 0; i < sizeof tuned_widths / sizeof tuned_widths[0]; i++) {
-        tuned = tuned || task->cols == tuned_widths[i];
+    const double element_s = task->kind == TASK_RMSNORM            ? accelerator->norm_element_s
+                             : task->kind == TASK_RMSNORM_BACKWARD ? accelerator->norm_backward_element_s
+                                                                   : 0;
+    bool tuned = element_s <= 0 || !task_has_engine_layers(target, plan);
+    for (size_t i = 0; i < sizeof tuned_widths / sizeof tuned_widths[0] && !tuned; i++) {
+        tuned = task->cols == tuned_widths[i];
     }
-    return tuned ? 0 : task->kind == TASK_RMSNORM ? accelerator->norm_element_s : accelerator->norm_backward_element_s;
+    return tuned ? 0 : element_s;
 }
 
 static double beyond_bytes_s(const Accelerator *accelerator, double seconds, double bytes) {
@@ -265,11 +268,10 @@ double traffic_issue_s(const Accelerator *accelerator, const Target *target, con
         const double bytes = (double)(task->traffic_bytes + task->cast_bytes);
         return beyond_issue_s(accelerator, bytes / (2 * element), qkv_rope_issue_s, bytes);
     }
-    if (task->kind == TASK_RMSNORM || task->kind == TASK_RMSNORM_BACKWARD) {
-        const double element_s = general_norm_element_s(accelerator, target, plan, task);
+    const double norm_element_s = general_norm_element_s(accelerator, target, plan, task);
+    if (norm_element_s > 0) {
         const double bytes = (double)task->traffic_bytes * traffic_passes(target, plan, task);
-        return element_s > 0 ? beyond_bytes_s(accelerator, (double)task->rows * (double)task->cols * element_s, bytes)
-                             : 0;
+        return beyond_bytes_s(accelerator, (double)task->rows * (double)task->cols * norm_element_s, bytes);
     }
     return task->kind == TASK_QK_NORM_BACKWARD ? norm_sums_s(accelerator, target, plan, task) : 0;
 }
