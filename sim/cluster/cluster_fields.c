@@ -130,8 +130,6 @@ static const ClusterField system_fields[] = {
     OPTIONAL(accelerator.atomic_s, "s", latency_high_s),
     OPTIONAL(accelerator.sorted_s, "s", latency_high_s),
     OPTIONAL(accelerator.norm_sums_s, "s", latency_high_s),
-    OPTIONAL(accelerator.norm_element_s, "s", latency_high_s),
-    OPTIONAL(accelerator.norm_backward_element_s, "s", latency_high_s),
     OPTIONAL(accelerator.clock_hz, "1/s", 1e11),
     OPTIONAL(accelerator.fp8_exact_share_cuda_13, "1", 1.0),
     OPTIONAL(accelerator.fp8_row_share, "1", 1.0),
@@ -146,6 +144,8 @@ static const ClusterField system_fields[] = {
     WHAT_IF(accelerator.attention_backward_flop_per_s, "flop/s", flop_rate_high),
     WHAT_IF(node.symmetric_ctas, "1", 1e6),
     WHAT_IF(fabric.sharp_ctas, "1", 1e6),
+    OPTIONAL(accelerator.norm_element_s, "s", latency_high_s),
+    OPTIONAL(accelerator.norm_backward_element_s, "s", latency_high_s),
 };
 
 #define GROUP(name, unit, low, high) NUMBER(#name, GroupRate, name, unit, low, high)
