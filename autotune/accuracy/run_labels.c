@@ -219,7 +219,7 @@ static void take_ck(const RunRow *row, int head_dim, Accelerator *accelerator) {
 static void take_norms(const RunRow *row, Accelerator *accelerator) {
     if (row_cites(row, "Primus@") && (row_cites(row, "mlperf/gpt_oss_20b/") || row_cites(row, "/minimax_m2.5-"))) {
         accelerator->norm_element_s = 0;
-        accelerator->norm_backward_element_s = 0;
+        accelerator->norm_backward_element_s = 0;  // and no sums with it
     }
 }
 

@@ -60,8 +60,9 @@ typedef struct Accelerator {
     double memory_efficiency;   // achieved share for streaming kernels, sim/SOURCES.md H5
     double cache_bytes;  // processors: what the ranks of a node may hold in all so that streams run at the rates above
     double beyond_cache_bytes_per_s;  // achieved by streams of those that hold more; 0 = not measured
-    // An element of a norm of a width that Transformer Engine has no tuned kernel for; 0 = as its bytes.
-    double norm_element_s, norm_backward_element_s;
+    // An element of a norm of a width that Transformer Engine has no tuned kernel for, and of a column of a block the
+    // sum of its weight's gradients over all blocks; 0 = as its bytes.
+    double norm_element_s, norm_backward_element_s, norm_backward_sums_s;
     double element_s;        // an element in a kernel of PyTorch that converts, broadcasts or strides; 0 = as its bytes
     double atomic_s;         // an element of two bytes that PyTorch adds by an atomic; 0 = as its bytes
     double sorted_s;         // one that it adds to its row in the order of sorted indices (sim/SOURCES.md H10)

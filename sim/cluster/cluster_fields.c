@@ -146,6 +146,7 @@ static const ClusterField system_fields[] = {
     WHAT_IF(fabric.sharp_ctas, "1", 1e6),
     OPTIONAL(accelerator.norm_element_s, "s", latency_high_s),
     OPTIONAL(accelerator.norm_backward_element_s, "s", latency_high_s),
+    OPTIONAL(accelerator.norm_backward_sums_s, "s", latency_high_s),
 };
 
 #define GROUP(name, unit, low, high) NUMBER(#name, GroupRate, name, unit, low, high)

@@ -249,6 +249,16 @@ static double general_norm_element_s(const Accelerator *accelerator, const Targe
     return tuned ? 0 : element_s;
 }
 
+// A row is shared by blocks of at most so many columns (launch_general_: ctas_per_row), and as many blocks as fit the
+// chip are summed, so that those of a shared row are fewer to sum.
+enum { COLUMNS_OF_BLOCK = 4096 };
+
+static double general_norm_sums_s(const Accelerator *accelerator, const Task *task) {
+    const int64_t blocks = (task->cols + COLUMNS_OF_BLOCK - 1) / COLUMNS_OF_BLOCK;
+    const bool sums = task->kind == TASK_RMSNORM_BACKWARD;
+    return sums ? accelerator->norm_backward_sums_s * (double)task->cols / (double)blocks : 0;
+}
+
 static double beyond_bytes_s(const Accelerator *accelerator, double seconds, double bytes) {
     return fmax(0, seconds - bytes / (accelerator->memory_bytes_per_s * accelerator->memory_efficiency));
 }
@@ -271,7 +281,8 @@ double traffic_issue_s(const Accelerator *accelerator, const Target *target, con
     const double norm_element_s = general_norm_element_s(accelerator, target, plan, task);
     if (norm_element_s > 0) {
         const double bytes = (double)task->traffic_bytes * traffic_passes(target, plan, task);
-        return beyond_bytes_s(accelerator, (double)task->rows * (double)task->cols * norm_element_s, bytes);
+        return beyond_bytes_s(accelerator, (double)task->rows * (double)task->cols * norm_element_s, bytes) +
+               general_norm_sums_s(accelerator, task);
     }
     return task->kind == TASK_QK_NORM_BACKWARD ? norm_sums_s(accelerator, target, plan, task) : 0;
 }
