@@ -338,18 +338,39 @@ static void fill_estimate(const OverlapTimes *times, double fixed_s, Estimate *e
     estimate->overhead_s = rest_s + fixed_s;
 }
 
+static Status find_pieces(Analytic *analytic, const AlonePlan *of, MeshPiece **mesh, Overlap **overlap, Error *error) {
+    const MemoKey key = analytic_mesh_key(&of->plan, of->stage);
+    *mesh = memo_find(&analytic->times->meshes, &key);
+    if (!*mesh) {
+        TRY(make_mesh(analytic, of, &key, mesh, error));
+    }
+    const MemoKey micro_key = analytic_overlap_key(&of->plan, of->stage, &(*mesh)->placed);
+    return find_overlap(analytic, &of->plan, of->stage, &micro_key, overlap, error);
+}
+
+Status analytic_beside_layers(Analytic *analytic, const AlonePlan *of, const ShareDemand *demand,
+                              BesideLayers beside[LAYER_PASSES], Error *error) {
+    const Interference *interference = &analytic->cost.profile->interference;
+    MeshPiece *mesh;
+    Overlap *overlap;
+    TRY(find_pieces(analytic, of, &mesh, &overlap, error));
+    const uint64_t numbers[BACKGROUNDS] = {[BACKGROUND_GATHER] = fluid_demand_number(&analytic->fluids, demand)};
+    for (int pass = 0; pass < LAYER_PASSES; pass++) {
+        const FluidBlock *fluid = &overlap->fluid[pass];
+        const double alone_s = fluid_run_known(&analytic->fluids, fluid, numbers, 0, interference).seconds;
+        const FluidResponse both = fluid_run_known(&analytic->fluids, fluid, numbers, GATHERS, interference);
+        beside[pass] = (BesideLayers){both.seconds > 0 ? 1 - alone_s / both.seconds : 0, both.rate[BACKGROUND_GATHER]};
+    }
+    return STATUS_OK;
+}
+
 // alone: as if what data ranks do took no time.
 static Status time_paired(Analytic *analytic, const AlonePlan *of, bool alone, Estimate *estimate, Error *error) {
     static const ShardCosts none = {.zero_s = 0};
     const TrainPlan *plan = &of->plan;
-    const MemoKey key = analytic_mesh_key(plan, of->stage);
-    MeshPiece *mesh = memo_find(&analytic->times->meshes, &key);
-    if (!mesh) {
-        TRY(make_mesh(analytic, of, &key, &mesh, error));
-    }
-    const MemoKey micro_key = analytic_overlap_key(plan, of->stage, &mesh->placed);
+    MeshPiece *mesh;
     Overlap *overlap;
-    TRY(find_overlap(analytic, plan, of->stage, &micro_key, &overlap, error));
+    TRY(find_pieces(analytic, of, &mesh, &overlap, error));
     OverlapTimes times;
     ShardCosts room;
     const bool apart = analytic->no_contention || alone;

@@ -62,6 +62,16 @@ Status analytic_time_alike(Analytic *analytic, const AlonePlan *of, Estimate *es
 // As if gathers, reductions and updates took no time: no more than with any number of data ranks.
 Status analytic_time_alone(Analytic *analytic, const AlonePlan *of, Estimate *estimate, Error *error);
 
+// How a stage's layers and a transfer slow each other down while both run.
+typedef struct BesideLayers {
+    double lost;  // of the layers' time, what they stand still
+    double rate;  // of the transfer
+} BesideLayers;
+
+// Forward and backward, of a stage or plan that was timed.
+Status analytic_beside_layers(Analytic *analytic, const AlonePlan *of, const ShareDemand *demand,
+                              BesideLayers beside[LAYER_PASSES], Error *error);
+
 // in_flight, drains: of memory_curve_at.
 Status analytic_add_bytes(Analytic *analytic, const TrainPlan *plan, int stage, double in_flight, bool drains,
                           Estimate *estimate, Error *error);

@@ -1,7 +1,7 @@
 // A pipeline: its fullest stage and its last one are estimated as if each were alone; what a layer and what the head
 // take follows from the two, so the time of every chunk of layers, and a run over the schedule says when the last
-// backward has ended. The rest of a step (gathers, reductions, optimizer) is added on top. Not
-// modelled: messages that contend for each other's links; what ranks of other stages do concurrently.
+// backward has ended. The rest of a step (gathers, reductions, optimizer) is added on top. Not modelled: messages that
+// share links with what data ranks move; what ranks of other stages do concurrently.
 
 #include <math.h>
 
@@ -76,7 +76,7 @@ typedef struct TimedStages {
     StageTimes fullest;
     double head_s, dense_s, layer_s;
     double head_host_s;  // by which the last stage waits longer for its host than the fullest one
-    double slower_s;     // a micro-step of a chunk beside messages
+    double slower_s;     // a micro-step beside messages
     double issue_s;      // the host's for messages of a micro-step
 } TimedStages;
 
@@ -142,10 +142,19 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
     return STATUS_OK;
 }
 
-// Chunks of a stage compute concurrently with the activations and gradients that its other chunks send, or wait for
-// them.
-static double slowed_s(const PipelineShape *shape, const TrainPlan *plan, const StageMessage *message) {
-    return shape->chunks == 1 ? 0 : 2 * (plan->p2p_waits ? message->seconds : message->slowed_s);
+// What a part takes more for what it sends and takes before it and behind: where others wait for a message its slices
+// are gathered meanwhile; between chunks that go on computing the layers wait for that.
+static ChunkHost beside_messages(const PipelineShape *shape, const TrainPlan *plan, const StageMessage *message) {
+    if (shape->chunks == 1 || plan->p2p_waits) {
+        return (ChunkHost){0, 0};
+    }
+    return (ChunkHost){message->gather_s + message->slowed_s[LAYERS_BACKWARD],
+                       message->gather_s + message->slowed_s[LAYERS_FORWARD]};
+}
+
+// With what is gathered of it, which those that wait do, too.
+static double whole_s(const StageMessage *message) {
+    return message->seconds + message->gather_s;
 }
 
 static bool waits_for_host(const StageTimes *times) {
@@ -321,36 +330,44 @@ static Status note_pace(Analytic *analytic, const TrainPlan *plan, const StageSp
 }
 
 // Writes the times of the parts.
-static PipelineTimes time_parts(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape,
-                                const StageSplit *split, TimedStages *times) {
+static Status time_parts(Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
+                         TimedStages *times, PipelineTimes *parts, Error *error) {
     const StageTimes *fullest = &times->fullest;
-    const StageMessage message = stage_mean_message(analytic, plan);
+    const AlonePlan of = {
+        .plan = stage_plan_alone(analytic, plan), .stage = split->stage[STAGE_FULLEST], .pipeline = plan};
+    StageMessage message;
+    TRY(stage_mean_message(analytic, &of, &message, error));
+    const bool waits = shape->chunks > 1 && plan->p2p_waits, beside = shape->chunks > 1 && !waits;
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh), forward_share = stage_forward_share(plan);
-    const double message_s =
-        sleep_s > 0 ? message.seconds : shown_message_s(analytic, fullest, forward_share, message.seconds);
+    const double all_s = beside ? message.seconds : whole_s(&message);
+    const double message_s = sleep_s > 0 ? all_s : shown_message_s(analytic, fullest, forward_share, all_s);
     const ChunkHost host = chunk_host(analytic, plan, shape, split, fullest);
+    const ChunkHost slower = beside_messages(shape, plan, &message);
     const bool once = stage_is_once(&fullest->step);
-    times->slower_s = slowed_s(shape, plan, &message);
+    const double waited_s = waits ? 2 * whole_s(&message) : 0;
+    times->slower_s = shape->chunks * waited_s + stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &slower);
     times->issue_s = stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &host);
-    stage_time_parts(split, times->layer_s, times->dense_s, times->head_s, times->slower_s);
+    stage_time_parts(split, times->layer_s, times->dense_s, times->head_s, waited_s);
+    stage_add_issue(split, &slower);
     stage_add_issue(split, &host);
     stage_time_once(analytic, split, &fullest->step.once, times->layer_s, forward_share);
-    return (PipelineTimes){.part_s = split->part_s,
-                           .forward_share = forward_share,
-                           .device_share = device_share(analytic, plan, fullest),
-                           .last_share = fullest->last_s / fullest->pace_s,
-                           .first_s = once ? split->first_s : NULL,
-                           .last_s = once ? split->last_s : NULL,
-                           .message_s = plan->p2p_waits ? 0 : message_s,
-                           .held_s = messages_hold(analytic, plan) ? message_s : 0,
-                           .sleep_s = sleep_s};
+    *parts = (PipelineTimes){.part_s = split->part_s,
+                             .forward_share = forward_share,
+                             .device_share = device_share(analytic, plan, fullest),
+                             .last_share = fullest->last_s / fullest->pace_s,
+                             .first_s = once ? split->first_s : NULL,
+                             .last_s = once ? split->last_s : NULL,
+                             .message_s = plan->p2p_waits ? 0 : message_s,
+                             .held_s = messages_hold(analytic, plan) ? message_s : 0,
+                             .sleep_s = sleep_s};
+    return STATUS_OK;
 }
 
 // The terms of the fullest stage, and what they lack of the step: waiting.
 static void add_up(const Analytic *analytic, const TrainPlan *plan, const PipelineShape *shape, const StageSplit *split,
                    const TimedStages *times, double tied_s, double step_s, Estimate *estimate) {
     const int micro_steps = plan->grad_accum;
-    const double slower_s = times->slower_s * shape->chunks * micro_steps, issue_s = times->issue_s * micro_steps;
+    const double slower_s = times->slower_s * micro_steps, issue_s = times->issue_s * micro_steps;
     *estimate = times->fullest.step;
     stage_repeat_rounds(analytic, plan, estimate);
     estimate->stage = split->stage[STAGE_FULLEST];
@@ -369,7 +386,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     const TrainPlan alone = stage_plan_alone(analytic, plan);
     TimedStages times;
     TRY(time_stages(analytic, plan, shape, split, &times, error));
-    const PipelineTimes parts = time_parts(analytic, plan, shape, split, &times);
+    PipelineTimes parts;
+    TRY(time_parts(analytic, plan, shape, split, &times, &parts, error));
     TRY(note_pace(analytic, plan, split, &times.fullest, times.head_s, error));
     const double tied_s = stage_tied_s(analytic, plan, shape);
     const double least_s = stage_least_span_s(split, shape, &parts);

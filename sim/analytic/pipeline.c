@@ -28,10 +28,13 @@ struct PipelineOrder {
     double *work_s;               // of each part and its works, as the host issues them
     double *device_s;             // and as the device takes
     double *before_s, *behind_s;  // and as it waits at messages before and behind it
+    double *sent_s;               // of each stage, when its last message has gone
+    bool *sends;                  // each part and its works, to another stage
+    bool queue;                   // messages that take longer than some of them
     int32_t *works_of;            // how many there are of each of these
     int16_t *stage_of;            // of each part
     int32_t *held;                // by stage
-    double *kept_s;               // free_s and issued_s where an order of fewer micro-steps goes another way
+    double *kept_s;               // free_s, issued_s and sent_s where an order of fewer micro-steps goes another way
     int32_t shared;               // works until then; 0 = not counted
 };
 
@@ -79,6 +82,12 @@ static PartWork part_work(const PipelineShape *shape, Work work, const int32_t *
     return forward ? first ? PART_FIRST_FORWARD : PART_FORWARD : last ? PART_LAST_BACKWARD : PART_BACKWARD;
 }
 
+// To the stage of the part that follows, forward or backward.
+static bool sends(const PipelineShape *shape, int32_t stage, int32_t part, Work work) {
+    const int32_t next = part + (work == WORK_FORWARD ? 1 : -1), parts = shape->stages * shape->chunks;
+    return work != WORK_WEIGHTS && next >= 0 && next < parts && stage_of(shape, next) != stage;
+}
+
 // Takes what a stage can do next, if what that waits for was done in an earlier round: works of a round do not wait for
 // each other, and a processor runs them side by side.
 static void take_ready(Orderer *orderer, int32_t stage, int32_t actions, uint32_t earlier) {
@@ -98,6 +107,7 @@ static void take_ready(Orderer *orderer, int32_t stage, int32_t actions, uint32_
         order->works[order->count++] = (PipelineWork){
             .after = 2 * orderer->done[before] + message, .stage = (uint16_t)stage, .work = (uint16_t)work};
         order->works_of[work]++;
+        order->sends[work] |= sends(shape, stage, part, action->work);
         order->stage_of[part] = (int16_t)stage;
         orderer->done[action_of(shape, action->work, part, action->micro_step)] = (uint32_t)order->count;
         queue->next++;
@@ -132,10 +142,12 @@ static PipelineOrder *make_order(const PipelineShape *shape, Arena *arena) {
                              .device_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
                              .before_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
                              .behind_s = ARENA_UNCLEARED(arena, double, parts *PART_WORKS),
+                             .sent_s = ARENA_ARRAY(arena, double, shape->stages),
+                             .sends = ARENA_ARRAY(arena, bool, parts *PART_WORKS),
                              .works_of = ARENA_ARRAY(arena, int32_t, parts * PART_WORKS),
                              .stage_of = ARENA_ARRAY(arena, int16_t, parts),
                              .held = ARENA_ARRAY(arena, int32_t, shape->stages),
-                             .kept_s = ARENA_ARRAY(arena, double, 2 * shape->stages)};
+                             .kept_s = ARENA_ARRAY(arena, double, 3 * shape->stages)};
     Arena scratch = {0};
     Orderer orderer = {.shape = shape,
                        .queues = ARENA_ARRAY(&scratch, StageQueue, shape->stages),
@@ -229,6 +241,24 @@ static void run_issuing(PipelineOrder *order, const PipelineWork *works, int32_t
     }
 }
 
+// Whether hosts stop or not, where messages take longer than some work: one waits until the stage's last one has gone.
+static void run_queued(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
+                       const PipelineTimes *times, bool stops) {
+    for (int32_t at = from; at < end; at++) {
+        const PipelineWork *work = &works[at];
+        double *done_s = order->done_s + 2 * (at + 1), *free_s = &order->free_s[work->stage];
+        double *sent_s = &order->sent_s[work->stage];
+        const bool of_weights = work->after == 0 && work->work % PART_WORKS >= PART_BACKWARD;
+        const bool sends = order->sends[work->work] && !of_weights;
+        const double host_s = order->issued_s[work->stage] + (stops ? 0 : order->work_s[work->work]);
+        done_s[0] = fmax(fmax(order->done_s[work->after], *free_s) + order->device_s[work->work], host_s);
+        done_s[1] = (sends ? fmax(done_s[0], *sent_s) : done_s[0]) + times->message_s;
+        *sent_s = sends ? done_s[1] : *sent_s;
+        *free_s = done_s[0];
+        order->issued_s[work->stage] = host_s;
+    }
+}
+
 static bool stops(const PipelineTimes *times) {
     return times->device_share >= 1;
 }
@@ -237,11 +267,22 @@ static bool stages_wait(const PipelineTimes *times) {
     return times->held_s > 0 || times->sleep_s > 0;
 }
 
+// A stage that does one work after another has sent a message before it has the next one, unless that takes longer.
+static bool messages_queue(const PipelineOrder *order, const PipelineTimes *times) {
+    bool queue = false;
+    for (int32_t at = 0; at < order->parts * PART_WORKS && !queue; at++) {
+        queue |= order->sends[at] && order->device_s[at] < times->message_s;
+    }
+    return queue;
+}
+
 // Of these works, with what the order has done before them; when the last stage ends.
 static double run_works(PipelineOrder *order, const PipelineWork *works, int32_t from, int32_t end,
                         const PipelineTimes *times) {
     if (stages_wait(times)) {
         run_held(order, works, from, end, times, stops(times));
+    } else if (order->queue) {
+        run_queued(order, works, from, end, times, stops(times));
     } else if (stops(times)) {
         run_stopping(order, works, from, end, times);
     } else {
@@ -278,8 +319,9 @@ static void begin_run(PipelineOrder *order, const PipelineTimes *times) {
             add_waits(order, part, times);
         }
     }
+    order->queue = messages_queue(order, times);
     for (int32_t stage = 0; stage < order->stages; stage++) {
-        order->free_s[stage] = order->issued_s[stage] = 0;
+        order->free_s[stage] = order->issued_s[stage] = order->sent_s[stage] = 0;
     }
 }
 
@@ -301,9 +343,11 @@ static double run_both(PipelineOrder *order, const PipelineOrder *fewer, const P
     run_works(order, fewer->works, 0, shared, times);
     memcpy(order->kept_s, order->free_s, bytes);
     memcpy(order->kept_s + stages, order->issued_s, bytes);
+    memcpy(order->kept_s + 2 * stages, order->sent_s, bytes);
     *fewer_s = run_works(order, fewer->works, shared, fewer->count, times);
     memcpy(order->free_s, order->kept_s, bytes);
     memcpy(order->issued_s, order->kept_s + stages, bytes);
+    memcpy(order->sent_s, order->kept_s + 2 * stages, bytes);
     return run_works(order, order->works, shared, order->count, times);
 }
 

@@ -3,14 +3,6 @@
 #include "sim/analytic/stages.h"
 #include "sim/cost/interference.h"
 
-// A kernel that is limited by arithmetic loses so much of its rate as long as the message goes.
-static double lost_s(const Analytic *analytic, const Task *task, const TaskCost *cost) {
-    const ShareDemand message = share_demand(task, cost), kernel = {.sm_share = 1};
-    double rates[2];
-    share_rates((const ShareDemand *const[]){&kernel, &message}, 2, &analytic->cost.profile->interference, rates);
-    return (1 - rates[0]) * cost->seconds / rates[1];
-}
-
 // Slices are gathered where they arrive.
 static double gather_s(const Analytic *analytic, const TrainPlan *plan, double bytes) {
     const Mesh *mesh = &plan->mesh;
@@ -22,8 +14,28 @@ static double gather_s(const Analytic *analytic, const TrainPlan *plan, double b
                : 0;
 }
 
+// Chunks of a stage compute while those that are done send, unless they wait for that.
+static bool goes_beside(const TrainPlan *plan) {
+    return plan_chunks(plan) > 1 && !plan->p2p_waits;
+}
+
+// What is sent beside layers shares the device with their kernels and links with what tp and cp move. A stage that waits
+// for a message mostly does so where its sender waits, too: then that goes at its full rate.
+static Status send_beside(Analytic *analytic, const AlonePlan *of, const Task *task, const TaskCost *cost,
+                          StageMessage *message, Error *error) {
+    const ShareDemand demand = share_demand(task, cost);
+    BesideLayers beside[LAYER_PASSES];
+    TRY(analytic_beside_layers(analytic, of, &demand, beside, error));
+    for (int pass = 0; pass < LAYER_PASSES; pass++) {
+        const double seconds = beside[pass].rate > 0 ? message->seconds / beside[pass].rate : 0;
+        message->slowed_s[pass] = beside[pass].lost * seconds;
+    }
+    return STATUS_OK;
+}
+
 // From a stage to the next one.
-static StageMessage message_to_next(const Analytic *analytic, const TrainPlan *plan, int stage) {
+static Status message_to_next(Analytic *analytic, const AlonePlan *of, int stage, StageMessage *message, Error *error) {
+    const TrainPlan *plan = of->pipeline;
     const Target *target = analytic->cost.target;
     const Dtype dtype = plan_activation_dtype(plan);
     const int64_t elements = (int64_t)plan_local_tokens(plan) * analytic->model.hidden;
@@ -38,22 +50,29 @@ static StageMessage message_to_next(const Analytic *analytic, const TrainPlan *p
     const TaskCost cost = cost_task(&analytic->cost, &program, &task);
     const double links = analytic->slow.links;
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);  // no link's
-    const double whole_s = cost.seconds + gather_s(analytic, plan, (double)elements * dtype_bytes(dtype));
-    return (StageMessage){(whole_s - sleep_s) * links + sleep_s,
-                          cost.seconds > 0 ? lost_s(analytic, &task, &cost) * links : 0};
+    *message = (StageMessage){.seconds = (cost.seconds - sleep_s) * links + sleep_s,
+                              .gather_s = gather_s(analytic, plan, (double)elements * dtype_bytes(dtype)) * links};
+    return goes_beside(plan) && cost.seconds > 0 ? send_beside(analytic, of, &task, &cost, message, error) : STATUS_OK;
 }
 
 // Boundaries inside of nodes are alike, and so are those between nodes.
-StageMessage stage_mean_message(const Analytic *analytic, const TrainPlan *plan) {
-    const int per_node = cost_ranks_per_node(analytic->cost.profile, &plan->mesh), stages = mesh_stages(&plan->mesh);
-    StageMessage known[2] = {{-1, 0}, {-1, 0}}, mean = {0, 0};
+Status stage_mean_message(Analytic *analytic, const AlonePlan *of, StageMessage *mean, Error *error) {
+    const Mesh *mesh = &of->pipeline->mesh;
+    const int per_node = cost_ranks_per_node(analytic->cost.profile, mesh), stages = mesh_stages(mesh);
+    StageMessage known[2] = {{.seconds = -1}, {.seconds = -1}};
+    *mean = (StageMessage){.seconds = 0};
     for (int stage = 0; stage + 1 < stages; stage++) {
-        StageMessage *message = &known[mesh_stages_cross(&plan->mesh, stage, stage + 1, per_node)];
-        *message = message->seconds < 0 ? message_to_next(analytic, plan, stage) : *message;
-        mean.seconds += message->seconds / (stages - 1);
-        mean.slowed_s += message->slowed_s / (stages - 1);
+        StageMessage *message = &known[mesh_stages_cross(mesh, stage, stage + 1, per_node)];
+        if (message->seconds < 0) {
+            TRY(message_to_next(analytic, of, stage, message, error));
+        }
+        mean->seconds += message->seconds / (stages - 1);
+        mean->gather_s += message->gather_s / (stages - 1);
+        for (int pass = 0; pass < LAYER_PASSES; pass++) {
+            mean->slowed_s[pass] += message->slowed_s[pass] / (stages - 1);
+        }
     }
-    return mean;
+    return STATUS_OK;
 }
 
 // The first part takes micro-steps from no other one, the last hands none on.

@@ -70,13 +70,15 @@ void stage_repeat_rounds(const Analytic *analytic, const TrainPlan *plan, Estima
 
 // ---- stage_message.c
 
-// A message from one stage to another: its time, and how much it slows a concurrent kernel.
+// A message from one stage to another: its time, that of gathering its slices where it arrives; what its sender's
+// layers lose to it, where they go on computing.
 typedef struct StageMessage {
-    double seconds, slowed_s;
+    double seconds, gather_s;
+    double slowed_s[LAYER_PASSES];
 } StageMessage;
 
-// On average, from a stage to the next one.
-StageMessage stage_mean_message(const Analytic *analytic, const TrainPlan *plan);
+// On average, from a stage to the next one. of: the sender alone.
+Status stage_mean_message(Analytic *analytic, const AlonePlan *of, StageMessage *mean, Error *error);
 
 // The host's time for the messages of a stage's chunks in a micro-step; the same on top of each part's.
 double stage_issue_s(const StageSplit *split, const PipelineShape *shape, int stage, const ChunkHost *host);

@@ -77,6 +77,30 @@ Test(pipeline, a_sender_waits_until_its_message_has_gone) {
     arena_free(&arena);
 }
 
+// By hand, with messages that take longer than the work between them: the second one leaves at 5, when the first has
+// gone, and is there at 9, the last gradient is behind the one before it and there at 16. Side by side they would end
+// at 17.
+Test(pipeline, a_message_waits_for_the_one_before_it) {
+    static const double part_s[] = {3, 3};  // forward 1, backward 2
+    Arena arena = {0};
+    PipelineOrders known = {.arena = &arena};
+    const PipelineShape shape = {schedule_find("1f1b"), 2, 1, 2, 0};
+    const PipelineTimes times = {.part_s = part_s, .forward_share = 1.0 / 3, .device_share = 1, .message_s = 4};
+    cr_expect_float_eq(pipeline_span_s(&known, &shape, &times), 18, 1e-12);
+    arena_free(&arena);
+}
+
+// Weights wait for no other stage, and nobody waits for them: between two messages they make none later.
+Test(pipeline, passes_of_weights_send_nothing) {
+    static const double part_s[] = {3, 3};  // 1 each
+    Arena arena = {0};
+    PipelineOrders known = {.arena = &arena};
+    const PipelineShape shape = {schedule_find("zero-bubble"), 2, 1, 1, 0};
+    const PipelineTimes times = {.part_s = part_s, .forward_share = 1.0 / 3, .device_share = 1, .message_s = 4};
+    cr_expect_float_eq(pipeline_span_s(&known, &shape, &times), 1 + 4 + 2 + 4 + 2, 1e-12);
+    arena_free(&arena);
+}
+
 // By hand: a message goes when both of its hosts are there, and takes both of them the sleep.
 Test(pipeline, hosts_that_sleep_at_messages_keep_both_stages) {
     static const double part_s[] = {3, 3};  // forward 1, backward 2
