@@ -18,6 +18,17 @@ static const TargetVersion trl_1_16 = {
                  SET_TEXT(loss_note, "its own keeps no logits and makes them again in backward")),
 };
 
+// Its loss is the model's own, until 1.7 of 2026-06-25 made one in chunks the default (its pull request 5846):
+// ForCausalLMLoss of transformers (loss/loss_utils.py), log-softmax of an fp32 copy and, in backward, two gradients.
+// The Trainer has the same, but stands for models whose code has no fp32 copy, too (tests/accuracy/configs).
+static const TargetVersion trl_1_6 = {
+    .version = "1.6",
+    .extends = &trainer_5_23,
+    .until = "2026-06-25",
+    .evidence = "unvalidated",
+    .settings = SETTINGS(SET(axes, AXES_DP | AXES_TP | AXES_CP), SET(loss_fp32_copies[FUSED_EAGER], 3)),
+};
+
 // Its loss calls the head's weights, not the head (tests/frameworks/traces/trl-1.16, shard2_tp2).
 static const char *trl_refuse(const Target *target, const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
     const int tp = plan->mesh.size[AXIS_TP];
@@ -30,7 +41,7 @@ static const char *trl_refuse(const Target *target, const ModelSpec *model, cons
 
 const Framework framework_trl = {
     .name = "trl",
-    .versions = (const TargetVersion *const[]){&trl_1_16, NULL},
+    .versions = (const TargetVersion *const[]){&trl_1_16, &trl_1_6, NULL},
     .refuse = trl_refuse,
     .formats = (const ExportFormat *const[]){&export_trl, NULL},
     .config = &import_trl,

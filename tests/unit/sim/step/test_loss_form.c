@@ -112,6 +112,14 @@ Test(loss_form, trl_keeps_no_logits_and_runs_the_head_twice) {
     cr_expect_eq(again, heads);
 }
 
+// loss/loss_utils.py of transformers, which TRL before 1.7 leaves as it is: logits, log-softmax and a gradient of it.
+Test(loss_form, older_trl_keeps_three_fp32_tensors_of_the_logits) {
+    const StepProgram program = program_of("trl@1.6", LOSS_TARGET);
+    cr_expect_eq(bytes_of(&program, "logits_fp32"), 4 * LOGITS);
+    cr_expect_eq(bytes_of(&program, "log_softmax"), 4 * LOGITS);
+    cr_expect_eq(bytes_of(&program, "log_softmax gradient"), 4 * LOGITS);
+}
+
 // A loop of one's own over Automodel's kinds of layers, whose loss is Liger's in the fp32 copy of transformers'.
 Test(loss_form, automodel_s_loss_may_be_written_over_one_fp32_copy) {
     const StepProgram own = program_of("automodel", LOSS_TARGET), copy = program_of("automodel", LOSS_ONE_COPY);
