@@ -466,7 +466,9 @@ static void append_loop(Assembly *assembly, LoweredStep *step, const MicroLoop *
     for (int32_t w = loop->first_work; w < loop->first_work + loop->work_count; w++) {
         append_work(assembly, step, &step->loops.works[w]);
     }
+    const bool is_empty = assembly->program->segment_count == segment + 1;  // weights of a chunk without layers
     assembly->program->segments[segment].end = assembly->program->segment_count;
+    assembly->program->segment_count -= is_empty;
 }
 
 // ---- the rest of the program

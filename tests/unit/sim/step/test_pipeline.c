@@ -133,6 +133,29 @@ Test(pipeline, every_layer_is_on_one_stage_and_the_ends_have_embedding_and_head)
     arena_free(&pipeline.arena);
 }
 
+// What walks a program leaves a loop behind its last task. A chunk of the head alone has no weights to make later where
+// a chunked loss makes the head's at once.
+Test(pipeline, no_loop_is_without_tasks) {
+    Pipeline pipeline = {0};
+    Error error = {0};
+    const Target *target = NULL;
+    cr_assert_eq(target_find("ndtune", &target, &error), STATUS_OK, "%s", error.message);
+    pipeline_lower(&pipeline, PP_ZERO_BUBBLE, 2, 2, 4, 7);
+    pipeline.plan.loss = LOSS_CHUNKED;
+    pipeline.plan.pp_split = SPLIT_WEIGHTED;
+    pipeline.plan.pp_last = 2;
+    cr_assert_eq(
+        step_lower_stages(&pipeline.model, &pipeline.plan, target, &pipeline.arena, &pipeline.programs, &error),
+        STATUS_OK, "%s", error.message);
+    const StepProgram *last = &pipeline.programs.of[1];
+    cr_assert_eq(last->held.chunks[1].count, 0);
+    for (int32_t s = 0; s < last->segment_count; s++) {
+        cr_expect(last->segments[s].kind == SEGMENT_TASKS || last->segments[s].end > s + 1, "%s",
+                  last->segments[s].name);
+    }
+    arena_free(&pipeline.arena);
+}
+
 Test(pipeline, a_stage_holds_activations_of_the_micro_steps_that_are_in_flight) {
     Pipeline pipeline = {0};
     pipeline_lower(&pipeline, PP_1F1B, 4, 1, 8, 8);
