@@ -21,6 +21,12 @@ static double waits_s(const Estimate *step) {
     return step->exposed_s[step->update.axis] - step->update.late_s - step->update.exposed_s;
 }
 
+// The last micro-step may reduce into buffers of few layers: its backward waits for these, and the stages before for it.
+// Where it is the only one, each of two is taken to wait for half of what both do.
+static double waits_of_last_s(const Estimate *few, const Estimate *more, int steps) {
+    return steps == 1 ? waits_s(few) - waits_s(more) / 2 : waits_s(few) - steps * (waits_s(more) - waits_s(few));
+}
+
 // First, middle and last micro-steps are in three; a fourth is what each further one takes. No bytes.
 static Status time_stage(Analytic *analytic, const AlonePlan *alone, int stage, StageTimes *times, Error *error) {
     enum { ENOUGH = 3 };
@@ -37,10 +43,7 @@ static Status time_stage(Analytic *analytic, const AlonePlan *alone, int stage, 
     times->lead_s = fmax(0, more.lead_s - few->lead_s);
     few->once = more.once;
     times->last_s = stage_is_once(few) ? 0 : fmax(0, few->compute_s - plan_steps * (more.compute_s - few->compute_s));
-    // A single micro-step may reduce into buffers of few layers: its backward waits for these.
-    if (plan_steps == 1 && !stage_is_once(few)) {
-        times->last_s += fmax(0, waits_s(few) - waits_s(&more) / of.plan.grad_accum);
-    }
+    times->last_s += stage_is_once(few) ? 0 : fmax(0, waits_of_last_s(few, &more, plan_steps));
     analytic_mix_in(few, &more, all_steps - plan_steps);
     stage_reduce_behind_chunks(analytic, alone->pipeline, times);
     return STATUS_OK;
