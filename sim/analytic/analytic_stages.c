@@ -392,7 +392,8 @@ static Status time_pipeline(Analytic *analytic, const TrainPlan *plan, const Pip
     PipelineTimes parts;
     TRY(time_parts(analytic, plan, shape, split, &times, &parts, error));
     TRY(note_pace(analytic, plan, split, &times.fullest, times.head_s, error));
-    const double tied_s = stage_tied_s(analytic, plan, shape);
+    // Beside what the stage has not reduced yet.
+    const double tied_s = fmax(0, stage_tied_s(analytic, plan, shape) - times.fullest.step.update.behind_s);
     const double least_s = stage_least_span_s(split, shape, &parts);
     double step_s = tied_s + stage_rounds_s(analytic, plan, &times.fullest, least_s);
     const bool hopeless = analytic_is_hopeless(analytic, step_s);

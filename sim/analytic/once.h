@@ -20,6 +20,7 @@ typedef struct OnceTimes {
 typedef struct UpdateTimes {
     double seconds;    // of all of it
     double late_s;     // from the end of the last backward until it, in which gradients are reduced
+    double behind_s;   // of that, before what is reduced after the last backward anyway
     double reduces_s;  // of all reductions of a round
     double exposed_s;  // of these, gathers of updated weights that the update does not hide
     int axis;          // theirs

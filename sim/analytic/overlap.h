@@ -93,11 +93,11 @@ typedef struct Overlap {
     bool experts;     // a layer's experts are a unit
     bool sums_whole;  // replicas sum whole gradients inside the micro-step: nothing is scattered
     bool shared_communicator, copies;
-    bool late_reduce;   // reductions run after the last backward
-    bool in_line;       // kernels wait for each
-    bool gathers_wait;  // each is issued when they have come to it, and they wait for it
-    bool near_gathers;  // of all but the first forward
-    Axis reduce_axis;   // of waits for the last reduction
+    unsigned late_units;  // whose reductions run after the last backward, as bits
+    bool in_line;         // kernels wait for each
+    bool gathers_wait;    // each is issued when they have come to it, and they wait for it
+    bool near_gathers;    // of all but the first forward
+    Axis reduce_axis;     // of waits for the last reduction
 } Overlap;
 
 // Blocks of a structure, compiled: programs that differ in sizes only share them.

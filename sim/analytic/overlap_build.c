@@ -479,6 +479,13 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
     find_beside(builder->overlap, variant);
 }
 
+// A table that another stage has too is reduced behind their sum (lower_tied.c).
+static unsigned late_units(const StepProgram *program) {
+    const unsigned all = (1u << UNIT_COUNT) - 1, tied = program->held.embedding ? UNIT_EMBEDDING : UNIT_HEAD;
+    const bool sums = program->held.tied_peer >= 0 && !program->plan.update_in_backward;
+    return target_reduces_late(program->target, &program->plan) ? all : sums ? 1u << tied : 0;
+}
+
 void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, OverlapPatterns *patterns,
                  BlockMemo *known, Arena *scratch) {
     Builder builder = {.overlap = overlap,
@@ -498,7 +505,7 @@ void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *c
     overlap->experts = program->unit_count > UNIT_EXPERTS;
     overlap->shared_communicator = program->lanes[LANE_AG].communicator == program->lanes[LANE_RS].communicator;
     overlap->copies = program->target->shard_copies;
-    overlap->late_reduce = target_reduces_late(program->target, &program->plan);
+    overlap->late_units = late_units(program);
     overlap->near_gathers = program->plan.reshard_ranks > 1;
     overlap->in_line = target_reduce_overlap(program->target, &program->plan) == REDUCE_OVERLAP_OFF;
     overlap->gathers_wait = program->target->shards_wait;

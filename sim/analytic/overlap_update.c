@@ -47,13 +47,14 @@ static void wait_reduced(int unit, Clocks *clocks) {
     }
 }
 
-// Scatters of all units, layers first; after each, on its own lane, the sum over replicas.
+// Scatters of those units, layers first; after each, on its own lane, the sum over replicas.
 static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const OverlapContention *contention,
                         Clocks *clocks) {
     static const int order[UNIT_COUNT] = {UNIT_EXPERTS, UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
     LateLanes lanes = late_lanes(contention, costs->seconds[UNIT_LAYER], clocks->rs);
     for (int i = 0; i < UNIT_COUNT; i++) {
-        const int unit = order[i], count = overlap_instances(overlap, unit);
+        const int unit = order[i];
+        const int count = overlap->late_units >> unit & 1 ? overlap_instances(overlap, unit) : 0;
         const double *unit_s = costs->seconds[unit], *host_s = costs->host_s[unit];
         const double scatter_host_s = host_s[SHARD_SCATTER] + host_s[SHARD_CAST];
         for (int done = 1; done <= count; done++) {
@@ -121,8 +122,9 @@ void overlap_run_update(const Overlap *overlap, const ShardCosts *costs, const O
                         Clocks *clocks, OverlapTimes *times) {
     static const int order[UNIT_COUNT] = {UNIT_EMBEDDING, UNIT_HEAD, UNIT_LAYER, UNIT_EXPERTS};
     double busy = costs->zero_s + costs->clip_s, reduces_s = 0, computed_s = clocks->compute;
+    const double behind_s = later(0, later(clocks->rs, clocks->rep) - computed_s);
     clocks->compute = later(clocks->compute, clocks->host) + costs->zero_s;
-    if (overlap->late_reduce) {
+    if (overlap->late_units) {
         reduce_late(overlap, costs, contention, clocks);
     }
     const double reduced_s = later(clocks->compute, later(clocks->rs, clocks->rep));
@@ -143,6 +145,10 @@ void overlap_run_update(const Overlap *overlap, const ShardCosts *costs, const O
     clocks->compute = later(clocks->compute, regathered);
     times->step_s = later(later(clocks->compute, clocks->host), later(clocks->rs, clocks->rep));
     times->optimizer_s = busy;
-    times->update = (UpdateTimes){times->step_s - reduced_s, reduced_s - computed_s, reduces_s, exposed_s,
-                                  (int)overlap->reduce_axis};
+    times->update = (UpdateTimes){.seconds = times->step_s - reduced_s,
+                                  .late_s = reduced_s - computed_s,
+                                  .behind_s = behind_s,
+                                  .reduces_s = reduces_s,
+                                  .exposed_s = exposed_s,
+                                  .axis = (int)overlap->reduce_axis};
 }

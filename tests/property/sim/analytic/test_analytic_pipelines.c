@@ -341,3 +341,25 @@ Test(analytic_pipelines, each_stage_waits_for_what_the_last_backward_reduces) {
     }
     arena_free(&arena);
 }
+
+// The table's gradient is reduced when both stages have summed it, while they reduce their layers'. 33.5 and 14.4 % short
+// where no one reduced it.
+Test(analytic_pipelines, what_two_stages_have_of_one_table_is_reduced_too) {
+    static const char *const models[] = {"125m", "1b"};
+    for (int i = 0; i < 2; i++) {
+        Arena arena = {0};
+        Error error = {0};
+        Drawn drawn = {.cost = {.profile = &drawn.profile}, .plan = {.seq = 1024, .micro_batch = 2, .grad_accum = 8}};
+        cr_assert_eq(model_find(models[i], &arena, &drawn.model, &error), STATUS_OK);
+        cr_assert_eq(cluster_find("aws-g6e", &arena, &drawn.profile, &error), STATUS_OK);
+        cr_assert_eq(target_find("megatron@core", &drawn.cost.target, &error), STATUS_OK);
+        cr_assert_eq(mesh_parse("pp=2,dp_shard=8,tp=2", &drawn.plan.mesh, &error), STATUS_OK);
+        take_usual(drawn.cost.target, &drawn.plan);
+        drawn.plan.zero = 1;
+        drawn.plan.pp_schedule = PP_1F1B;
+        target_canonical(drawn.cost.target, &drawn.plan);
+        const double replayed_s = engine_s(&drawn, &arena), found_s = estimate_s(&drawn, &arena);
+        cr_expect_float_eq(found_s / replayed_s, 1, 0.03, "%s: %g of %g s", models[i], found_s, replayed_s);
+        arena_free(&arena);
+    }
+}
