@@ -52,6 +52,7 @@ static void reduce_late(const Overlap *overlap, const ShardCosts *costs, const O
                         Clocks *clocks) {
     static const int order[UNIT_COUNT] = {UNIT_EXPERTS, UNIT_LAYER, UNIT_HEAD, UNIT_EMBEDDING};
     LateLanes lanes = late_lanes(contention, costs->seconds[UNIT_LAYER], clocks->rs);
+    lanes.left_s = later(0, clocks->rep - clocks->rs);  // of what is not late
     for (int i = 0; i < UNIT_COUNT; i++) {
         const int unit = order[i];
         const int count = overlap->late_units >> unit & 1 ? overlap_instances(overlap, unit) : 0;
