@@ -142,6 +142,12 @@ static void note_chosen(const Search *search, SearchWorker *worker, const Candid
     *chosen = tokens_per_s > *chosen ? tokens_per_s : *chosen;
 }
 
+// Where the estimate promised room that the breakdown did not find, the shape may have another choice that leaves it.
+static bool may_leave_room(const Search *search, const Candidate *candidate, const Prediction *best) {
+    return best && !best_leaves_room(search->request, best->memory.reserved_bytes) &&
+           best_leaves_room(search->request, candidate->reserved_bytes);
+}
+
 // The best choice of a shape that fits, or none.
 Status search_settle_shape(const Search *search, SearchWorker *worker, int shape, int simulated, Prediction **best,
                            Error *error) {
@@ -155,7 +161,9 @@ Status search_settle_shape(const Search *search, SearchWorker *worker, int shape
             continue;
         }
         const bool hopeful = search_seems_to_fit(search, candidate);
-        if (fitting >= enough && !(with_engine && is_worth_more(search, candidate, *best))) {
+        const bool may_more =
+            with_engine ? is_worth_more(search, candidate, *best) : hopeful && may_leave_room(search, candidate, *best);
+        if (fitting >= enough && !may_more) {
             if (!hopeful) {
                 break;
             }
