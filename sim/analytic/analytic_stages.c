@@ -21,8 +21,8 @@ static double waits_s(const Estimate *step) {
     return step->exposed_s[step->update.axis] - step->update.late_s - step->update.exposed_s;
 }
 
-// The last micro-step may reduce into buffers of few layers: its backward waits for these, and the stages before for it.
-// Where it is the only one, each of two is taken to wait for half of what both do.
+// The last micro-step may reduce into buffers of few layers: its backward waits for these, and the stages before wait
+// for it. Where it is the only one, each of two is taken to wait for half of what both do.
 static double waits_of_last_s(const Estimate *few, const Estimate *more, int steps) {
     return steps == 1 ? waits_s(few) - waits_s(more) / 2 : waits_s(few) - steps * (waits_s(more) - waits_s(few));
 }

@@ -19,8 +19,8 @@ static bool goes_beside(const TrainPlan *plan) {
     return plan_chunks(plan) > 1 && !plan->p2p_waits;
 }
 
-// What is sent beside layers shares the device with their kernels and links with what tp and cp move. A stage that waits
-// for a message mostly does so where its sender waits, too: then that goes at its full rate.
+// What is sent beside layers shares the device with their kernels and links with what tp and cp move. A stage that
+// waits for a message mostly does so where its sender waits, too: then that goes at its full rate.
 static Status send_beside(Analytic *analytic, const AlonePlan *of, const Task *task, const TaskCost *cost,
                           StageMessage *message, Error *error) {
     const ShareDemand demand = share_demand(task, cost);

@@ -252,7 +252,8 @@ Test(search_shortcuts, plans_that_the_estimate_ranks_lower_are_no_faster_than_th
     check_worst(&worst, "enough plans of a shape", BELOW_NOISE);
 }
 
-// Of 24 GB cards: estimates leave room where breakdowns do not. The first choice that fits is not the last one looked at.
+// Of 24 GB cards: estimates leave room where breakdowns do not. The first choice that fits is not the last one looked
+// at.
 static TuneRequest tight_request(Arena *arena, uint64_t *seed) {
     (void)seed;
     TuneRequest request = request_for(arena, 8, "7b", "aws-g5", "ndtune");

@@ -342,8 +342,8 @@ Test(analytic_pipelines, each_stage_waits_for_what_the_last_backward_reduces) {
     arena_free(&arena);
 }
 
-// The table's gradient is reduced when both stages have summed it, while they reduce their layers'. 33.5 and 14.4 % short
-// where no one reduced it.
+// The table's gradient is reduced when both stages have summed it, while they reduce their layers'. 33.5 and 14.4 %
+// short where no one reduced it.
 Test(analytic_pipelines, what_two_stages_have_of_one_table_is_reduced_too) {
     static const char *const models[] = {"125m", "1b"};
     for (int i = 0; i < 2; i++) {
