@@ -33,6 +33,16 @@ const TargetVersion trainer_5_23 = {
         SET(optimizers, OPTIMIZERS_OF_TRANSFORMERS)),
 };
 
+// Beside accelerate before 1.14, whose fsdp2_prepare_model wraps what transformer_layer_cls_to_wrap names and then the
+// model (its PR #4015): Halo's baseline of stock TRL pins transformers 5.16, TRL 1.6 and accelerate 1.11
+// (whitecircle/halo, pyproject.toml at 020d7370).
+static const TargetVersion trainer_5_16 = {
+    .version = "5.16",
+    .extends = &trainer_5_23,
+    .evidence = "unvalidated",
+    .settings = SETTINGS(SET(root_unit, true)),
+};
+
 // distributed/configuration_utils.py (_validate_mesh_config) and mixin.py (_resolve_parallel_plans). Beside tp each of
 // its ranks sends a part of the batch that they share, and results are gathered (expert_parallel.py, AllToAllEP).
 static const char *refuse_mesh(const ModelSpec *model, const TrainPlan *plan, Arena *arena) {
@@ -61,7 +71,7 @@ static const FrameworkSynonym synonyms[] = {
 
 const Framework framework_trainer = {
     .name = "trainer",
-    .versions = (const TargetVersion *const[]){&trainer_5_23, NULL},
+    .versions = (const TargetVersion *const[]){&trainer_5_23, &trainer_5_16, NULL},
     .refuse = transformers_refuse,
     .refuse_mesh = refuse_mesh,
     .formats = (const ExportFormat *const[]){&export_trainer, NULL},

@@ -113,6 +113,7 @@ Test(target, the_rows_that_people_name_are_there) {
                                         "deepspeed@0.19",
                                         "deepspeed@0.19.8",
                                         "trainer@5.23",
+                                        "trainer@5.16",
                                         "trl@1.16",
                                         "trl@1.6",
                                         "fsdp1@2.0",

@@ -85,3 +85,11 @@ Test(versions, a_row_has_its_bases_values_where_it_says_nothing) {
     cr_assert(old->root_unit && !later->root_unit);
     cr_assert_eq(different, 1);
 }
+
+Test(versions, transformers_beside_an_older_accelerate_gathers_embedding_and_head_as_one_unit) {
+    const Target *old = NULL, *later = NULL;
+    Error error = {0};
+    cr_assert_eq(target_find("trainer@5.16", &old, &error), STATUS_OK);
+    cr_assert_eq(target_find("trainer@5.23", &later, &error), STATUS_OK);
+    cr_assert(old->root_unit && !later->root_unit);
+}
