@@ -201,7 +201,6 @@ static const TargetField fields[] = {
     NEWER(runtime.hashed_s_per_parameter),
     NEWER(experts_recompute_whole),
     HASHED_AS(dummy_gradients, "gradient_placeholders"),
-    NEWER(holds_shards),
     // How its runs are published, what it takes and may be asked for, and words.
     WORDS(runtime.cudnn_since),
     WORDS(runtime.masks_since),

@@ -51,7 +51,6 @@ typedef struct Target {
     bool half_gradients, half_sums;  // whole gradients in the compute dtype: added to fp32 ones; reduced in any dtype
     bool fp16_sums;                  // those of fp16 are summed and reduced in it, whatever bf16's are
     bool shared_shard_lane;          // all-gather and reduce-scatter use one communicator and serialise
-    bool holds_shards;               // stage 3: shards of weights in half and of gradients, throughout, beside masters
     bool shard_copies;               // copy-in and copy-out around gather and reduce, on the compute lane
     bool backward_prefetch, shards_wait;  // issues all-gather(l-1) before backward(l); kernels wait for each gather
     bool root_unit;                       // embedding, final norm and head are one unit, gathered for the whole forward

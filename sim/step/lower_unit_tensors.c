@@ -73,8 +73,7 @@ static void choose_weights(Lowering *lowering, int u) {
         unit->master = persistent_tensor(lowering, names->master, ROLE_PARAMETER, only_packed ? stored : master_dtype,
                                          only_packed ? stored_elements : master_elements, unit->instances);
         const bool updated_elsewhere = lowering->plan->offload == OFFLOAD_OPTIMIZER;
-        if (has_master &&
-            (beside || !lowering->target->shard_copies || lowering->target->holds_shards || updated_elsewhere)) {
+        if (has_master && (beside || !lowering->target->shard_copies || updated_elsewhere)) {
             unit->working =
                 persistent_tensor(lowering, names->working, ROLE_PARAMETER, stored, stored_elements, unit->instances);
         }
@@ -120,21 +119,19 @@ static void choose_gradients(Lowering *lowering, int u) {
                         unit->instances);
         lowering->tensors[unit->gradient_half].held = true;
     }
-    const bool flat =
-        lowering->target->holds_shards && sharding_gathers(lowering) && !plan_offloads_states(lowering->plan);
-    const Dtype summed_dtype = flat ? lowering->dims.dtype : updated_dtype(lowering);
     // A gradient buffer is reduced in place: the shard is part of it.
     const bool in_place =
         (lowering->plan->zero == 0 && !sharding_sums_shards(lowering, u)) ||
         (buffered && lowering->plan->zero > 0 && updated_dtype(lowering) == lowering->dims.reduce_dtype &&
          !plan_offloads_states(lowering->plan));
-    unit->gradient_shard = in_place ? unit->gradient_full
-                                    : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, summed_dtype,
-                                                  unit->trained_shard, updated ? 1 : unit->instances);
+    unit->gradient_shard = in_place
+                               ? unit->gradient_full
+                               : unit_tensor(lowering, names->shard_gradient, ROLE_GRADIENT, updated_dtype(lowering),
+                                             unit->trained_shard, updated ? 1 : unit->instances);
     const bool graphed =
         lowering->target->graphs_hold_gradients && target_cuda_graphs(lowering->target, lowering->plan);
     const bool from_before = lowering->choice->alone && plan_rounds(lowering->plan) > 1;
-    if (unit->trainable && (graphed || from_before || flat)) {  // a graph writes where it did when captured
+    if (unit->trainable && (graphed || from_before)) {  // a graph writes where it did when captured
         lowering->tensors[unit->gradient_shard].persistent = true;
     }
 }

@@ -59,8 +59,7 @@ static const TargetVersion deepspeed_0_19_8 = {
                          // in its tutorial (deepspeed.ai/tutorials/ulysses-alst-sequence-parallelism)
                          SET(tiles_mlp, true), SET(losses_by_call, LOSS_BIT(LOSS_CHUNKED)), SET(loss_chunks, 4),
                          SET(loss_collects_half, true),  // zeros_like(x)
-                         // fp16_partitioned_groups_flat and grad_partitions_flat_buffer (runtime/zero/stage3.py)
-                         SET(holds_shards, true), SET(runtime.hooks_modules, true),
+                         SET(runtime.hooks_modules, true),
                          SET(runtime.reduce_buffer, 5e8),             // reduce_bucket_size (zero/config.py)
                          SET(runtime.scatters_by_all_reduce, true)),  // use_multi_rank_bucket_allreduce, on by default
 };

@@ -117,25 +117,6 @@ Test(reduce_overlap, deepspeed_holds_two_buckets_where_one_is_reduced_beside_bac
     }
 }
 
-static int64_t persistent_bytes(const StepProgram *program, BufferRole role, Dtype dtype) {
-    int64_t bytes = 0;
-    for (int32_t i = 0; i < program->buffer_count; i++) {
-        const Buffer *buffer = &program->buffers[i];
-        bytes +=
-            buffer->persistent && buffer->role == role && buffer->dtype == dtype ? buffer->slots * buffer->bytes : 0;
-    }
-    return bytes;
-}
-
-// stage3.py: fp16_partitioned_groups_flat and grad_partitions_flat_buffer are made at set-up, beside fp32 masters.
-Test(reduce_overlap, deepspeed_holds_shards_of_weights_and_gradients_in_half_at_stage_3) {
-    const StepProgram program = program_of("deepspeed", 3, REDUCE_OVERLAP_TARGET);
-    const int64_t masters = persistent_bytes(&program, ROLE_PARAMETER, DTYPE_FP32);
-    cr_expect_gt(masters, 0);
-    cr_expect_eq(2 * persistent_bytes(&program, ROLE_PARAMETER, DTYPE_BF16), masters);
-    cr_expect_eq(2 * persistent_bytes(&program, ROLE_GRADIENT, DTYPE_BF16), masters);
-}
-
 // Of 16 sequences of 128 tokens on two ranks: 12 buffers of all tokens, or two parts of a rank's.
 Test(reduce_overlap, tp_collectives_beside_products_have_buffers) {
     static const struct {
