@@ -21,6 +21,8 @@ Status config_parse(const char *text, const char *path, ConfigSyntax syntax, Are
 #define PYTHON_PARSER "parsed by"
 // The key of a launch script for the config file that a command of it is given.
 #define SHELL_CONFIG "runs with"
+// Of the scripts that it sources, which are not read.
+#define SHELL_SOURCED "sources"
 
 // ---- for the parsers, one file per syntax
 

@@ -28,7 +28,8 @@ typedef struct Script {
     char joined;          // '&' or '|' before the command; 0 = none
     ShellList best;
     int best_options;
-    ShellWord config;  // that a command is given; text NULL: none is
+    ShellWord config;   // that a command is given; text NULL: none is
+    ShellList sourced;  // other scripts, which are not read
 } Script;
 
 static bool is_active(const Script *script) {
@@ -228,29 +229,65 @@ static int options_in(const ShellList *command) {
     return count;
 }
 
-// A quoted command, bash -c "...", is split into words, too.
-static void push_words(Shell *shell, const ShellWord *word, ShellList *words) {
-    int line = word->line;
-    for (const char *at = word->text; *at;) {
-        const size_t blank = strspn(at, " \t\r\n"), length = strcspn(at + blank, " \t\r\n");
-        for (size_t i = 0; i < blank; i++) {
-            line += at[i] == '\n';
+static Status read_script(Script *script);
+
+// A quoted command, bash -c "...", is a script of its own: of its commands the one with the most options. Where bash
+// would not take it as one, it is words.
+static void push_quoted(Script *script, const ShellWord *word, ShellList *words) {
+    Shell *shell = &script->shell;
+    Error unread = {0};
+    ConfigSource source = *shell->source;
+    source.error = &unread;
+    Script quoted = {.shell = *shell};
+    quoted.shell.source = &source;
+    quoted.shell.at = word->text;
+    quoted.shell.line = word->line;
+    quoted.shell.depth++;
+    const bool is_read = quoted.shell.depth < SHELL_DEPTH_MOST && read_script(&quoted) == STATUS_OK;
+    if (!is_read || quoted.best_options == 0) {
+        shell_split(shell, word, words);
+    } else {
+        for (int i = 0; i < quoted.best.count; i++) {
+            shell_push(shell, words, quoted.best.words[i].text, quoted.best.words[i].line);
         }
-        if (length > 0) {
-            shell_push(shell, words, arena_format(shell->source->arena, "%.*s", (int)length, at + blank), line);
-        }
-        at += blank + length;
     }
 }
 
-static ShellList flat(Shell *shell, const ShellList *command) {
+// {"a": 1}, not { a; }
+static bool is_json(const char *text) {
+    return text[0] == '[' || (text[0] == '{' && !strchr(" \t\r\n", text[1]));
+}
+
+// eval takes quotes and backslashes that are left in a word; those of several words stay.
+static void push_evaluated(Shell *shell, const ShellWord *word, ShellList *words) {
+    Error unread = {0};
+    ConfigSource source = *shell->source;
+    source.error = &unread;
+    Shell below = *shell;
+    ShellList read = {0};
+    below.source = &source;
+    below.at = word->text;
+    below.line = word->line;
+    if (!strpbrk(word->text, "\\'\"") || shell_word(&below, &read, true) != STATUS_OK || *below.at) {
+        shell_push(shell, words, word->text, word->line);
+        return;
+    }
+    for (int i = 0; i < read.count; i++) {
+        shell_push(shell, words, read.words[i].text, word->line);
+    }
+}
+
+static ShellList flat(Script *script, const ShellList *command) {
     ShellList words = {0};
+    const bool evaluates = strcmp(command->words[0].text, "eval") == 0;
     for (int i = 0; i < command->count; i++) {
         const ShellWord *word = &command->words[i];
-        if (i > 0 && strstr(word->text, " --") && !strchr(word->text, '{')) {
-            push_words(shell, word, &words);
+        if (i > 0 && strstr(word->text, " --") && !is_json(word->text)) {
+            push_quoted(script, word, &words);
+        } else if (evaluates) {
+            push_evaluated(&script->shell, word, &words);
         } else {
-            shell_push(shell, &words, word->text, word->line);
+            shell_push(&script->shell, &words, word->text, word->line);
         }
     }
     return words;
@@ -263,7 +300,11 @@ static void take_command(Script *script, const ShellList *command) {
     if (command->count == 0 || !is_active(script) || is_one_of(command->words[0].text, printers)) {
         return;
     }
-    const ShellList words = flat(&script->shell, command);
+    const ShellWord *sourced = shell_sourced(command);
+    if (sourced) {
+        shell_push(&script->shell, &script->sourced, sourced->text, sourced->line);
+    }
+    const ShellList words = flat(script, command);
     if (!is_one_of(words.words[0].text, of_files)) {
         shell_config(&words, &script->config);
     }
@@ -327,6 +368,7 @@ static Status read_command(Script *script) {
             TRY(take_assignment(script, &taken));
         }
         const char *before = shell->at;
+        shell->sets = is_active(script);
         if (!taken) {
             TRY(shell_word(shell, &command, true));
             const char *last = command.count ? command.words[command.count - 1].text : "";
@@ -413,7 +455,7 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
     const ShellWord *word = &words->words[at];
     const size_t length = strcspn(word->text, "=");
     const char *key = arena_format(arena, "%.*s", (int)length, word->text);
-    ConfigNode *value = NULL;
+    ConfigNode *value = NULL, *unset = NULL;
     int used = 1;
     if (word->text[length] == '=') {
         value = config_scalar(arena, key, word->text + length + 1, word->line);
@@ -423,10 +465,11 @@ static int add_option(Arena *arena, ConfigNode *map, const ShellList *words, int
             if (strncmp(next, "--", 2) == 0 || is_override(next)) {
                 break;
             }
-            if (value && is_unset(next)) {
+            if (value && (is_unset(next) || value == unset)) {  // which may hold the option of this value
                 continue;
             }
             ConfigNode *item = config_scalar(arena, NULL, next, words->words[at + used].line);
+            unset = !value && is_unset(next) ? item : unset;
             if (value && value->kind == NODE_SCALAR) {
                 ConfigNode *list = config_node(arena, NODE_LIST, word->line);
                 config_append(arena, list, value);
@@ -465,7 +508,7 @@ static ShellList given_by_variables(Script *script) {
         const ShellList *value = &script->shell.variables[i].value;
         const char *first = value->count ? value->words[0].text + strspn(value->words[0].text, " \t\r\n") : "";
         for (int j = 0; j < value->count && strncmp(first, "--", 2) == 0; j++) {
-            push_words(&script->shell, &value->words[j], &words);
+            shell_split(&script->shell, &value->words[j], &words);
         }
     }
     return words;
@@ -521,6 +564,16 @@ Status config_shell(const ConfigSource *source, ConfigNode **root) {
     }
     if (script.config.text) {
         add_word(source->arena, *root, SHELL_CONFIG, script.config.text, script.config.line);
+    }
+    if (script.sourced.count) {
+        ConfigNode *list = config_node(source->arena, NODE_LIST, script.sourced.words[0].line);
+        list->key = SHELL_SOURCED;
+        list->used = true;
+        for (int i = 0; i < script.sourced.count; i++) {
+            const ShellWord *word = &script.sourced.words[i];
+            config_append(source->arena, list, config_scalar(source->arena, NULL, word->text, word->line));
+        }
+        config_append(source->arena, *root, list);
     }
     if (launcher->first) {
         config_append(source->arena, *root, launcher);

@@ -122,6 +122,29 @@ static bool same_marks(const ImportFormat *format, const ImportFormat *other, co
     return same;
 }
 
+// A launch script's program that is none of the frameworks', whatever its options are named.
+static Status refuse_others(const char *path, const ConfigNode *root, Error *error) {
+    int count = 0;
+    const Framework *const *frameworks = framework_list(&count);
+    const ConfigNode *program = config_child(root, SHELL_PROGRAM);
+    char text[ERROR_HINT_BYTES];
+    snprintf(text, sizeof text, " %s", program ? program->text : "");
+    for (int i = 0; program && i < count; i++) {
+        const ImportFormat *config = frameworks[i]->config;
+        for (const ImportOther *other = config ? config->others : NULL; other && other->program; other++) {
+            if (strstr(text, other->program)) {
+                error_set(error, STATUS_USAGE, "%s:%d: this starts %s (%s), whose arguments are not read", path,
+                          program->line, other->name, program->text);
+                return error_hint(error,
+                                  "ndtune predict --target %s --mesh ... prices a shape of it, ndtune plan --target %s "
+                                  "finds one",
+                                  frameworks[i]->name, frameworks[i]->name);
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
 static bool has_config(const Framework *framework) {
     return framework->config;
 }
@@ -162,6 +185,11 @@ static Status recognise(const char *path, const ConfigNode *root, const ImportFo
     } else {
         error_set(error, STATUS_USAGE, "%s has no key of %s", path, names);
     }
+    const ConfigNode *sourced = config_child(root, SHELL_SOURCED);
+    if (most == 0 && sourced) {
+        return error_hint(error, "line %d sources %s, which is not read: put both into one script", sourced->line,
+                          sourced->first->text);
+    }
     return error_hint(error, "--from-format %s says which it is", names);
 }
 
@@ -196,14 +224,24 @@ static void read_order(Import *import) {
     said->choice[PLAN_VIRTUAL_STAGES] = order->chunks;
 }
 
+static void say_sourced(Import *import) {
+    const ConfigNode *list = config_child(import->root, SHELL_SOURCED);
+    for (const ConfigNode *node = list ? list->first : NULL; node; node = node->next) {
+        import_find(import, FINDING_ASSUMED, NULL,
+                    "line %d sources %s, which is not read: what it sets is not known here", node->line, node->text);
+    }
+}
+
 Status import_tree(ConfigNode *root, const char *path, const char *format, Arena *arena, Import *import, Error *error) {
     *import = (Import){.path = path, .root = root, .arena = arena, .said = import_nothing_said()};
+    TRY(refuse_others(path, root, error));
     TRY(choose_format(path, root, format, &import->format, error));
     import->keys = &import->format->keys;
     import->recognised = !format || strcmp(format, import->format->name) != 0;
     TRY(import->format->read(import, error));
     read_order(import);
     import->is_read = true;
+    say_sourced(import);
     say_unread(import, root, "");
     return STATUS_OK;
 }

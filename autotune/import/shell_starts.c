@@ -31,19 +31,48 @@ static bool names_config(const char *option, size_t length) {
     return is_one;
 }
 
+// Without the folder that only a command knows, $(dirname "$0")/FILE.
+static const char *without_command(const char *file) {
+    const char *close = strrchr(file, ')'), *tick = strrchr(file, '`'),
+               *end = !close || (tick && tick > close) ? tick : close;
+    return !end ? file : end[1] == '/' ? end + 2 : end + 1;
+}
+
 void shell_config(const ShellList *words, ShellWord *config) {
     for (int i = 1; i < words->count; i++) {
         const char *word = words->words[i].text, *option = words->words[i - 1].text, *sign = strchr(word, '=');
         const bool alone = option[0] == '-' ? names_config(option, strlen(option)) : !sign;
         if (sign && names_config(word, (size_t)(sign - word)) && ends_as_config(sign)) {
-            *config = (ShellWord){sign + 1, words->words[i].line};
+            *config = (ShellWord){without_command(sign + 1), words->words[i].line};
         } else if (alone && ends_as_config(word)) {
-            *config = words->words[i];
+            *config = (ShellWord){without_command(word), words->words[i].line};
         }
     }
 }
 
+static bool is_one_of(const char *word, const char *const *words) {
+    while (*words && strcmp(word, *words) != 0) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+// "NAME sft": a program and what it is to do, in words that are neither a path nor left to the environment; not where
+// it is to start another.
+static bool is_program_and_verb(const ShellList *words) {
+    static const char *const starters[] = {"python", "python3", "torchrun", "srun", "mpirun", "mpiexec", "nohup",
+                                           "env",    "bash",    "sh",       "eval", "sudo",   "numactl", NULL};
+    static const char *const starts[] = {"launch", "run", "exec", "job", NULL};
+    const char *first = words->count > 1 ? words->words[0].text : "",
+               *second = words->count > 1 ? words->words[1].text : "";
+    return !is_one_of(first, starters) && !is_one_of(second, starts) && first[0] && second[0] &&
+           !strpbrk(first, "$=`") && !strpbrk(second, "$=`-./");
+}
+
 int shell_behind_program(const ShellList *words) {
+    if (is_program_and_verb(words)) {
+        return 0;
+    }
     for (int i = 0; i < words->count; i++) {
         const size_t length = strlen(words->words[i].text);
         if (length > 3 && strcmp(words->words[i].text + length - 3, ".py") == 0) {
@@ -54,8 +83,6 @@ int shell_behind_program(const ShellList *words) {
 }
 
 const char *shell_program(const ShellList *words, int behind, Arena *arena) {
-    const char *first = words->count > 1 ? words->words[0].text : "",
-               *second = words->count > 1 ? words->words[1].text : "";
     if (behind > 0) {
         return words->words[behind - 1].text;
     }
@@ -64,6 +91,16 @@ const char *shell_program(const ShellList *words, int behind, Arena *arena) {
             return arena_format(arena, "-m %s", words->words[i + 1].text);
         }
     }
-    const bool plain = first[0] && second[0] && !strpbrk(first, "$=") && !strpbrk(second, "$=-./");
-    return plain ? arena_format(arena, "%s %s", first, second) : NULL;
+    return is_program_and_verb(words) ? arena_format(arena, "%s %s", words->words[0].text, words->words[1].text) : NULL;
+}
+
+const ShellWord *shell_sourced(const ShellList *words) {
+    static const char *const commands[] = {"source", ".", NULL};
+    static const char *const quiet[] = {"activate",   ".bashrc",    ".profile", "conda.sh",
+                                        "set_env.sh", "modules.sh", NULL};
+    if (words->count < 2 || !is_one_of(words->words[0].text, commands)) {
+        return NULL;
+    }
+    const char *file = words->words[1].text, *slash = strrchr(file, '/');
+    return is_one_of(slash ? slash + 1 : file, quiet) ? NULL : &words->words[1];
 }

@@ -10,6 +10,9 @@ void shell_config(const ShellList *words, ShellWord *config);
 // The position after the command's program, "train.py"; 0: it names none.
 int shell_behind_program(const ShellList *words);
 
-// "train.py", "-m train", or a program and what it is to do, "swift sft"; NULL: none of them. behind: of
+// "train.py", "-m train", or a program and what it is to do, "NAME sft"; NULL: none of them. behind: of
 // shell_behind_program.
 const char *shell_program(const ShellList *words, int behind, Arena *arena);
+
+// The file of "source FILE"; NULL: it is none, or an environment of packages, which sets no options.
+const ShellWord *shell_sourced(const ShellList *words);

@@ -181,6 +181,7 @@ static Status shell_text(Shell *shell, const char *text, const char **value) {
     Shell below = *shell;
     ShellList list = {0};
     below.at = text;
+    below.sets = false;
     below.depth++;
     const char *all = "";
     enum { DEFAULT_WORDS_MOST = 1000 };
@@ -205,9 +206,15 @@ static bool is_list(const char *text) {
     return strncmp(text, "[@]", 3) == 0 || strncmp(text, "[*]", 3) == 0;
 }
 
-static void put_variable(Building *word, const ShellVariable *known, bool all, bool quoted) {
+typedef enum { TAKE_FIRST, TAKE_ALL, TAKE_JOINED } Take;  // NAME, NAME[@], NAME[*]
+
+// "${NAME[*]}" is one word, as each is behind "=".
+static void put_variable(Building *word, const ShellVariable *known, Take take, bool quoted) {
+    const bool all = take != TAKE_FIRST, joined = !word->split || (quoted && take == TAKE_JOINED);
     for (int i = 0; i < known->value.count && (all || i == 0); i++) {
-        if (i > 0) {
+        if (i > 0 && joined) {
+            put(word, ' ', word->line);
+        } else if (i > 0) {
             end(word);
         }
         if (quoted && all) {
@@ -217,8 +224,8 @@ static void put_variable(Building *word, const ShellVariable *known, bool all, b
     }
 }
 
-// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}, ${1:-default}, ${NAME:+words where it is set}; other forms
-// stay as text.
+// ${NAME}, ${NAME[@]}, ${NAME:-default}, ${NAME-default}, ${NAME:=default}, ${1:-default}, ${NAME:+words where it is
+// set}; other forms stay as text.
 static Status put_braces(Building *word, bool quoted) {
     Shell *shell = word->shell;
     const char *open = shell->at + 1, *close = closing(open, '{', '}');
@@ -227,19 +234,25 @@ static Status put_braces(Building *word, bool quoted) {
     const size_t length = name_length(name);
     const char *rest = name + (length ? length : strspn(name, "0123456789"));  // ${1:-default}
     const bool all = is_list(rest);
+    const Take take = !all ? TAKE_FIRST : rest[1] == '*' ? TAKE_JOINED : TAKE_ALL;
     rest += all ? 3 : 0;
     const ShellVariable *known = length ? shell_variable(shell, name, length) : NULL;
-    const size_t sign = *rest == ':' && rest[1] && strchr("-=+", rest[1]) ? 2 : *rest == '-' || *rest == '+' ? 1 : 0;
+    const size_t sign = *rest == ':' && rest[1] && strchr("-=+", rest[1]) ? 2 : *rest && strchr("-=+", *rest) ? 1 : 0;
     const bool plain = *rest == '}', instead = sign && rest[sign - 1] == '+';
     const bool empty = !known || (sign == 2 && known->value.count == 1 && known->value.words[0].text[0] == '\0');
     if (known && (plain || (sign && !empty && !instead))) {
-        put_variable(word, known, all, quoted);
+        put_variable(word, known, take, quoted);
     } else if (sign && instead == !empty) {
         const char *value = "";
         TRY(shell_text(shell, arena_format(shell->source->arena, "%.*s", (int)(close - 1 - (rest + sign)), rest + sign),
                        &value));
         const ShellWord made = {value, shell->line};
         put_value(word, &made, quoted);
+        if (shell->sets && length && !all && rest[sign - 1] == '=') {
+            ShellList set = {0};
+            shell_push(shell, &set, value, shell->line);
+            shell_set(shell, arena_format(shell->source->arena, "%.*s", (int)length, name), set);
+        }
     } else if (!instead && !(all && plain)) {  // an unset array is empty
         put_raw(word, shell->at, close);
     }
@@ -305,7 +318,7 @@ static Status put_dollar(Building *word, bool quoted) {
                          : (next == '\0' || isspace((unsigned char)next) || next == '"') ? 1
                                                                                          : 2;
     if (known) {
-        put_variable(word, known, false, quoted);
+        put_variable(word, known, TAKE_FIRST, quoted);
     } else {
         put_raw(word, shell->at, shell->at + signs);
     }
@@ -390,4 +403,24 @@ Status shell_document(Shell *shell, const char *body, const char **text) {
         *text = i == 0 ? list.words[0].text : arena_format(shell->source->arena, "%s %s", *text, list.words[i].text);
     }
     return STATUS_OK;
+}
+
+void shell_split(Shell *shell, const ShellWord *value, ShellList *words) {
+    int line = value->line;
+    for (const char *at = value->text; *at;) {
+        const size_t blank = strspn(at, " \t\r\n");
+        const char *word = at + blank, *end = word;
+        for (int depth = 0; *end && (depth > 0 || !strchr(" \t\r\n", *end)); end++) {
+            depth += *end == '(' && (depth > 0 || (end > word && end[-1] == '$')) ? 1
+                     : *end == ')' && depth > 0                                   ? -1
+                                                                                  : 0;
+        }
+        for (size_t i = 0; i < blank; i++) {
+            line += at[i] == '\n';
+        }
+        if (end > word) {
+            shell_push(shell, words, arena_format(shell->source->arena, "%.*s", (int)(end - word), word), line);
+        }
+        at = end;
+    }
 }

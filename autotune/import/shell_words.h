@@ -28,6 +28,7 @@ typedef struct Shell {
     const char *at;
     int line;
     int depth;
+    bool sets;                 // ${NAME:=value} does: what is read is run
     size_t made_bytes, *made;  // over all words so far: a few lines could expand to any number
     ShellVariable *variables;
     int variable_count;
@@ -45,3 +46,6 @@ Status shell_word(Shell *shell, ShellList *list, bool split);
 
 // A here-document's text with its variables, line ends kept.
 Status shell_document(Shell *shell, const char *body, const char **text);
+
+// A value that holds several words, at its blanks but for those within $( ).
+void shell_split(Shell *shell, const ShellWord *value, ShellList *words);

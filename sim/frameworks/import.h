@@ -46,11 +46,18 @@ typedef struct ImportKeys {
     const char *mesh, *micro_batch, *reshard, *recompute, *rotate, *zero, *sync, *kernels, *overlap, *loss, *tp_overlap;
 } ImportKeys;
 
+// A program whose options have names of this format's and mean others.
+typedef struct ImportOther {
+    const char *program;  // as SHELL_PROGRAM has it with a blank before: " NAME ", "folder/"; NULL = the end
+    const char *name;
+} ImportOther;
+
 typedef struct ImportFormat {
     const char *name;   // of --from-format
     const char *marks;  // keys by which such a file is known, with blanks between
     ImportKeys keys;
     Status (*read)(Import *import, Error *error);
+    const ImportOther *others;  // NULL: none
 } ImportFormat;
 
 struct Import {

@@ -579,4 +579,5 @@ const ImportFormat import_megatron = {
              .loss = "--cross-entropy-fusion-impl, cross_entropy_fusion_impl",
              .tp_overlap = "--tp-comm-overlap, tp_comm_overlap"},
     .read = megatron_read,
+    .others = (const ImportOther[]){{" megatron ", "ms-swift"}, {NULL, NULL}},
 };

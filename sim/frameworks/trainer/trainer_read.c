@@ -246,6 +246,18 @@ static void leave_sharding(Import *import) {
                  "where it is a file, this trains with DeepSpeed: give that file to --from, " BESIDE_DEEPSPEED);
 }
 
+// As DeepSpeed-Chat does: a configuration that the program makes of its options is no file to give.
+static Status refuse_made(Import *import, const ConfigNode *deepspeed, Error *error) {
+    const ConfigNode *stage = import_at(import, "zero_stage");
+    const bool is_said = stage->kind == NODE_SCALAR && strlen(stage->text) == 1 && strchr("0123", stage->text[0]);
+    error_set(error, STATUS_USAGE,
+              "%s:%d: this trains with DeepSpeed, whose configuration the program makes itself of zero_stage %s",
+              import->path, deepspeed->line, stage->kind == NODE_SCALAR ? stage->text : "and others");
+    return error_hint(error,
+                      "ndtune predict --target deepspeed --zero %s --mesh ... --micro-batch %d --seq ... prices it",
+                      is_said ? stage->text : "0|1|2|3", import->said.micro_batch);
+}
+
 static Status read_sharding(Import *import, Error *error) {
     leave_sharding(import);
     const ConfigNode *config = import_at(import, "fsdp_config");
@@ -254,6 +266,9 @@ static Status read_sharding(Import *import, Error *error) {
     const char *deepspeed = NULL;
     TRY(import_word(import, "deepspeed", &deepspeed, error));
     const ConfigNode *node = import_at(import, "deepspeed");
+    if (node && node->alone && import_has(import, "zero_stage")) {
+        return refuse_made(import, node, error);
+    }
     FAIL_IF(deepspeed, error, STATUS_USAGE, "%s:%d: this trains with DeepSpeed: give %s to --from, " BESIDE_DEEPSPEED,
             import->path, node->line, node->alone ? "its configuration, a JSON file," : deepspeed);
     if (import_is_on(import, "fsdp")) {
@@ -293,26 +308,7 @@ static Status read_adapters(Import *import, Error *error) {
     return STATUS_OK;
 }
 
-// Its arguments have names of the Trainer's, with defaults, templates and a launcher of its own.
-static Status refuse_swift(Import *import, Error *error) {
-    static const char *const modules[] = {"swift/cli/", "swift.cli."};
-    const ConfigNode *program = import_at(import, SHELL_PROGRAM);
-    const char *text = program ? program->text : "";
-    bool is_swift = strncmp(text, "swift ", strlen("swift ")) == 0;
-    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
-        is_swift |= strstr(text, modules[i]) != NULL;
-    }
-    if (is_swift) {
-        error_set(error, STATUS_USAGE, "%s:%d: this starts ms-swift (%s), whose arguments are not read", import->path,
-                  program->line, text);
-        return error_hint(error, "ndtune predict --target trainer --mesh ... prices a shape of it, ndtune plan "
-                                 "--target trainer finds one");
-    }
-    return STATUS_OK;
-}
-
 Status trainer_read_arguments(Import *import, const TrainerDefaults *defaults, Error *error) {
-    TRY(refuse_swift(import, error));
     import->unknown.kind = import->unknown_below.kind = FINDING_UNKNOWN;
     import->unknown.words = defaults->unknown;
     import->unknown_below.words = "no key that is looked at there";
@@ -377,4 +373,8 @@ const ImportFormat import_trainer = {
              "num_train_epochs "
              "model_name_or_path do_train do_eval block_size output_dir finetuning_type cutoff_len template",
     .keys = TRAINER_KEYS,
-    .read = read};
+    .read = read,
+    .others =
+        (const ImportOther[]){
+            {" swift ", "ms-swift"}, {"swift/cli/", "ms-swift"}, {" swift.cli.", "ms-swift"}, {NULL, NULL}},
+};

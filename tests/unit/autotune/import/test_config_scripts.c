@@ -82,11 +82,65 @@ Test(config_scripts, a_script_is_the_options_of_its_command) {
     check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
 }
 
+Test(config_scripts, a_quoted_command_is_read_as_a_command) {
+    static const Case cases[] = {
+        {"N=4\nsrun bash -c \"A=1 train.py --a ${N} --b ${M}\"", "--a", "4", 0},
+        {"N=4\nsrun bash -c \"A=1 train.py --a ${N} --b ${M}\"", "--b", "${M}", 0},
+        {"bash -c '{ cd x; train.py --a 1; }'", "--a", "1", 0},
+        {"bash -c 'train.py --a 1 \\\n --b 2'", "--b", "2", 2},
+        {"bash -c 'train.py --a 1 >log 2>&1 | tee x'", "--a", "1", 0},
+        {"bash -c \"train.py --a 1 --b $(date +%F -u)/z\"", "--b", "$(date +%F -u)/z", 0},
+        {"bash -c 'train.py --a \"x'", "--a", "\"x", 0},  // as it stands, where bash would not take it
+        {RUN "--a '{\"b\": \"c --d\"}'", "--a", "{\"b\": \"c --d\"}", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+Test(config_scripts, eval_takes_what_quotes_a_word) {
+    static const Case cases[] = {
+        {"C=\"train.py --a 'E|t' --b E\\|t --c 1\"\neval $C", "--a", "E|t", 0},
+        {"C=\"train.py --a 'E|t' --b E\\\\|t --c 1\"\neval $C", "--b", "E|t", 0},
+        {"C=\"train.py --a 'b c' --c 1\"\neval $C", "--c", "1", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+Test(config_scripts, an_array_is_one_word_where_bash_joins_it) {
+    static const Case cases[] = {
+        {"A=(--a 1 --b 2)\nC=\"train.py ${A[*]} --c 3\"\n$C", "--b", "2", 0},
+        {"A=(--a 1 --b 2)\nC=\"train.py ${A[*]} --c 3\"\n$C", "--c", "3", 0},
+        {"A=(--a 1 --b 2)\nC=\"train.py ${A[@]} --c 3\"\n$C", "--c", "3", 0},
+        {"A=(--a 1 --b 2)\nbash -c \"train.py ${A[*]} --c 3\"", "--b", "2", 0},
+        {"A=(1 2)\n" RUN "--a \"${A[*]}\" --b 2", "--a", "1 2", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+Test(config_scripts, a_default_is_set_where_the_line_is_run) {
+    static const Case cases[] = {
+        {": ${N:=4}\n" RUN "--a $N", "--a", "4", 0},
+        {"N=2\n: ${N:=4}\n" RUN "--a $N", "--a", "2", 0},
+        {"N=\n: ${N=4} ${M:=$N}\n" RUN "--a x$N", "--a", "x", 0},
+        {"if [ 1 = 2 ]; then\n: ${N:=4}\nfi\n" RUN "--a $N", "--a", "$N", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
+// It may hold the option of what follows.
+Test(config_scripts, a_variable_that_is_not_set_begins_no_list) {
+    static const Case cases[] = {
+        {RUN "--bf16 ${A} x --b 2", "--bf16", "${A}", 0},
+    };
+    check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
+}
+
 Test(config_scripts, a_script_says_what_it_starts) {
     static const Case cases[] = {
         {RUN "--a 1", SHELL_PROGRAM, "train.py", 0},
         {"N=8 swift sft --a 1", SHELL_PROGRAM, "swift sft", 0},
         {"torchrun -m tool.train --a 1", SHELL_PROGRAM, "-m tool.train", 0},
+        {"swift rlhf --plugins x/reward.py --a 1", SHELL_PROGRAM, "swift rlhf", 0},
+        {"bash train.py --a 1", SHELL_PROGRAM, "train.py", 0},
         {"$RUNNER x --a 1", SHELL_PROGRAM, "(absent)", 0},
     };
     check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);
@@ -98,6 +152,8 @@ Test(config_scripts, a_script_says_which_config_it_starts_a_run_with) {
         {"accelerate launch --config_file f.yaml train.py c.yaml", SHELL_CONFIG, "c.yaml", 0},
         {"accelerate launch --config_file f.yaml train.py", SHELL_CONFIG, "f.yaml", 0},
         {"C=${C:-x/c.toml}\n" RUN "--job.config_file=$C", SHELL_CONFIG, "x/c.toml", 2},
+        {RUN "--config $(cd \"$(dirname x)\" && pwd)/c.yaml", SHELL_CONFIG, "c.yaml", 0},
+        {RUN "--config `pwd`/c.yaml", SHELL_CONFIG, "c.yaml", 0},
         {"cp a.yaml b.yaml\necho c.yaml\n" RUN "--data d.json", SHELL_CONFIG, "(absent)", 0},
     };
     check(cases, sizeof cases / sizeof cases[0], SYNTAX_SHELL);

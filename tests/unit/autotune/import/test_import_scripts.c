@@ -1,7 +1,6 @@
 // Scripts of one's own: their Accelerator, adapters and model, and what only the running script knows of them.
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "autotune/import/config_load.h"
@@ -531,33 +530,6 @@ Test(import_scripts, a_script_that_parses_its_arguments_says_what_to_give_instea
     cr_expect_eq(import_tree(root, "file", "auto", &arena, &import, &error), STATUS_USAGE);
     cr_expect(strstr(error.message, "give their YAML, or the shell script that starts it"), "%s", error.message);
     arena_free(&arena);
-}
-
-static void expect_not_read(const char *text, const char *words) {
-    Arena arena = {0};
-    Import import;
-    Error error = {0};
-    ConfigNode *root = NULL;
-    cr_assert_eq(config_parse(text, "file", SYNTAX_SHELL, &arena, &root, &error), STATUS_OK, "%s", error.message);
-    cr_expect_eq(import_tree(root, "file", "auto", &arena, &import, &error), STATUS_USAGE, "%s", text);
-    cr_expect(strstr(error.message, words), "%s", error.message);
-    arena_free(&arena);
-}
-
-Test(import_scripts, a_script_that_starts_a_run_of_a_config_names_it) {
-    expect_not_read("A=1\ntorchrun --nproc_per_node=8 run_train.py --config-file x/c.yaml\n",
-                    "file:2: this starts a run of x/c.yaml: give that file to --from");
-}
-
-// Whose options read as the Trainer's otherwise.
-Test(import_scripts, arguments_of_ms_swift_are_refused_by_its_name) {
-    static const char *const starts[] = {"swift sft", "torchrun swift/cli/sft.py", "python -m swift.cli.pt"};
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-        char text[256];
-        snprintf(text, sizeof text, "%s --model_name_or_path x --per_device_train_batch_size 1 --max_length 2048\n",
-                 starts[i]);
-        expect_not_read(text, "this starts ms-swift");
-    }
 }
 
 // Which is what such a script has as a file.
