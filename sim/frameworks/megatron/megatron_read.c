@@ -498,6 +498,16 @@ static void refuse_other_models(Import *import) {
     }
 }
 
+static void say_other_runtime(Import *import) {
+    static const ImportLeftOut rows[] = {
+        {"--deepspeed_config", NULL,
+         "Megatron-DeepSpeed's, whose pipelines and shards are DeepSpeed's: read as Megatron-LM's; ndtune predict "
+         "--target megatron@bigscience, bigscience-bf16 in bf16, prices a shape of it"},
+        {"--zero-stage", "0", "DeepSpeed's, not read: --zero says it to ndtune predict"},
+        {NULL, NULL, NULL}};
+    import_leave_out(import, rows);
+}
+
 // A script whose command is in a loop is not read: that is no plan of one rank's defaults.
 static bool says_anything(Import *import) {
     static const MegatronKey any[] = {M_TP, M_PP, M_CP, M_EP, M_MICRO_BATCH, M_BATCH, M_SEQ, M_LAYERS};
@@ -525,6 +535,7 @@ static Status megatron_read(Import *import, Error *error) {
         import->said.size[axis] = 1;
     }
     refuse_other_models(import);
+    say_other_runtime(import);
     TRY(read_sharding(import, error));
     TRY(read_context(import, error));
     TRY(megatron_int(import, M_PP, 1, MESH_MAX_WORLD, &import->said.size[AXIS_PP], error));

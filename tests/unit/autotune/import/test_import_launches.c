@@ -74,3 +74,23 @@ Test(import_launches, a_sourced_script_is_said_not_to_be_read) {
         arena_free(&arena);
     }
 }
+
+Test(import_launches, the_runtime_of_megatron_deepspeed_is_said_not_to_be_megatrons) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    ConfigNode *root = NULL;
+    const char *text = "python pretrain_gpt.py --tensor-model-parallel-size 2 --micro-batch-size 1 "
+                       "--deepspeed_config x.json --zero-stage 1\n";
+    cr_assert_eq(config_parse(text, "file", SYNTAX_SHELL, &arena, &root, &error), STATUS_OK, "%s", error.message);
+    cr_assert_eq(import_tree(root, "file", "auto", &arena, &import, &error), STATUS_OK, "%s", error.message);
+    int said = 0, refused = 0;
+    for (int i = 0; i < import.finding_count; i++) {
+        said += import.findings[i].kind == FINDING_UNMODELLED &&
+                strstr(import.findings[i].sentence, "--target megatron@bigscience") != NULL;
+        refused += import.findings[i].kind == FINDING_REFUSED;
+    }
+    cr_expect_eq(said, 1);
+    cr_expect_eq(refused, 0);
+    arena_free(&arena);
+}
