@@ -265,8 +265,19 @@ Status import_load_tree(const char *path, Arena *arena, ConfigNode **root, Error
     return STATUS_OK;
 }
 
+// A script that leaves its plan to another file may write that one itself.
 Status import_load(const char *path, const char *format, Arena *arena, Import *import, Error *error) {
-    ConfigNode *root = NULL;
+    ConfigNode *root = NULL, *written = NULL;
+    Error refused = {0}, unread = {0};
     TRY(import_load_tree(path, arena, &root, error));
-    return import_tree(root, path, format, arena, import, error);
+    const Status status = import_tree(root, path, format, arena, import, &refused);
+    const bool is_left = status != STATUS_OK && import->left_to;
+    if (is_left && config_load_written(path, arena, &written, &unread) == STATUS_OK && written &&
+        import_tree(written, path, format, arena, import, &unread) == STATUS_OK) {
+        return STATUS_OK;
+    }
+    if (status != STATUS_OK && error) {
+        *error = refused;
+    }
+    return status;
 }

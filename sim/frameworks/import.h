@@ -90,7 +90,8 @@ struct Import {
     const char **asked;             // paths that its reader looked up: candidates for suggestions
     int asked_count;
     size_t asked_capacity;
-    bool is_read;  // the reader is done
+    bool is_read;         // the reader is done
+    const char *left_to;  // the file that the reader refuses this one for; NULL
 };
 
 // ---- values

@@ -269,6 +269,7 @@ static Status read_sharding(Import *import, Error *error) {
     if (node && node->alone && import_has(import, "zero_stage")) {
         return refuse_made(import, node, error);
     }
+    import->left_to = deepspeed;
     FAIL_IF(deepspeed, error, STATUS_USAGE, "%s:%d: this trains with DeepSpeed: give %s to --from, " BESIDE_DEEPSPEED,
             import->path, node->line, node->alone ? "its configuration, a JSON file," : deepspeed);
     if (import_is_on(import, "fsdp")) {

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "autotune/import/config_load.h"
 #include "autotune/import/import.h"
@@ -92,5 +93,22 @@ Test(import_launches, the_runtime_of_megatron_deepspeed_is_said_not_to_be_megatr
     }
     cr_expect_eq(said, 1);
     cr_expect_eq(refused, 0);
+    arena_free(&arena);
+}
+
+Test(import_launches, a_file_that_a_script_writes_is_read_where_its_arguments_leave_to_it) {
+    Arena arena = {0};
+    Import import;
+    Error error = {0};
+    FILE *file = fopen("leaves.sh", "w");
+    cr_assert(file);
+    fputs("cat > z.json <<EOF\n{\"train_micro_batch_size_per_gpu\": 3, \"zero_optimization\": {\"stage\": 3}}\nEOF\n"
+          "deepspeed run_clm.py --model_name_or_path x --per_device_train_batch_size 2 --deepspeed z.json\n",
+          file);
+    fclose(file);
+    cr_expect_eq(import_load("leaves.sh", "auto", &arena, &import, &error), STATUS_OK, "%s", error.message);
+    cr_expect_eq(import.said.micro_batch, 3);
+    cr_expect_eq(import.said.choice[PLAN_ZERO], 3);
+    unlink("leaves.sh");
     arena_free(&arena);
 }
