@@ -9,6 +9,7 @@
 
 #include "sim/base/escape.h"
 #include "sim/base/open.h"
+#include "sim/base/text.h"
 
 Status config_malformed(const ConfigSource *source, int line, const char *format, ...) {
     char sentence[ERROR_MESSAGE_BYTES];
@@ -42,11 +43,6 @@ static Status read_whole(const char *path, Arena *arena, char **text, Error *err
     return zero ? error_set(error, STATUS_USAGE, "%s holds a zero byte: no config file", path) : STATUS_OK;
 }
 
-static bool ends_in(const char *path, const char *ending) {
-    const size_t length = strlen(path), tail = strlen(ending);
-    return length > tail && strcmp(path + length - tail, ending) == 0;
-}
-
 // By its name; false: it has none of these endings.
 static bool syntax_of_name(const char *path, ConfigSyntax *syntax) {
     static const struct {
@@ -60,7 +56,7 @@ static bool syntax_of_name(const char *path, ConfigSyntax *syntax) {
         return true;
     }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        if (ends_in(path, endings[i].ending)) {
+        if (text_ends_in(path, endings[i].ending)) {
             *syntax = endings[i].syntax;
             return true;
         }
@@ -223,7 +219,7 @@ static bool is_in(const char *text, const char *word) {
 // By its name in its folder, which scripts write in several ways; a module is named without its ending.
 static bool is_named(const Document *document, Arena *arena) {
     const char *slash = strrchr(document->name, '/'), *name = slash && slash[1] ? slash + 1 : document->name;
-    const int length = (int)strlen(name) - (ends_in(name, ".py") ? 3 : 0);
+    const int length = (int)strlen(name) - (text_ends_in(name, ".py") ? 3 : 0);
     return is_in(document->after, plain(arena_format(arena, "%.*s", length, name), arena));
 }
 

@@ -90,14 +90,6 @@ static void take_test(Script *script, const ShellList *command) {
 
 // ---- words that introduce a command
 
-// words: NULL-terminated.
-static bool is_one_of(const char *word, const char *const *words) {
-    while (*words && strcmp(word, *words) != 0) {
-        words++;
-    }
-    return *words != NULL;
-}
-
 static Status enter(Script *script, FrameKind kind, const char *end) {
     FAIL_WITH(script->frame_count == FRAMES_MOST,
               config_malformed(script->shell.source, script->shell.line, "nested deeper than %d", FRAMES_MOST));
@@ -114,7 +106,7 @@ static Status take_keyword(Script *script, const char *word, bool *taken) {
     static const char *const plain[] = {"do", "{", "}", "time", "exec", "function", NULL};
     Frame *frame = script->frame_count ? &script->frames[script->frame_count - 1] : NULL;
     *taken = true;
-    if (is_one_of(word, loops)) {
+    if (shell_is_one_of(word, loops)) {
         return enter(script, FRAME_SKIPPED, strcmp(word, "case") == 0 ? "esac" : "done");
     }
     if (strcmp(word, "if") == 0) {
@@ -137,7 +129,7 @@ static Status take_keyword(Script *script, const char *word, bool *taken) {
         frame->active = !script->testing && frame->outer && !frame->taken;
         return STATUS_OK;
     }
-    *taken = is_one_of(word, plain);
+    *taken = shell_is_one_of(word, plain);
     return STATUS_OK;
 }
 
@@ -175,10 +167,16 @@ static Status read_array(Shell *shell, ShellList *value) {
     }
 }
 
+static void push_all(Shell *shell, const ShellList *from, ShellList *into) {
+    for (int i = 0; i < from->count; i++) {
+        shell_push(shell, into, from->words[i].text, from->words[i].line);
+    }
+}
+
 static void append(Script *script, const ShellVariable *known, bool is_array, ShellList *value) {
     ShellList all = {0};
-    for (int i = 0; known && i < known->value.count; i++) {
-        shell_push(&script->shell, &all, known->value.words[i].text, known->value.words[i].line);
+    if (known) {
+        push_all(&script->shell, &known->value, &all);
     }
     for (int i = 0; i < value->count; i++) {
         if (!is_array && all.count > 0) {
@@ -247,9 +245,7 @@ static void push_quoted(Script *script, const ShellWord *word, ShellList *words)
     if (!is_read || quoted.best_options == 0) {
         shell_split(shell, word, words);
     } else {
-        for (int i = 0; i < quoted.best.count; i++) {
-            shell_push(shell, words, quoted.best.words[i].text, quoted.best.words[i].line);
-        }
+        push_all(shell, &quoted.best, words);
     }
 }
 
@@ -297,7 +293,7 @@ static void take_command(Script *script, const ShellList *command) {
     static const char *const printers[] = {"echo", "printf", "cat", NULL};
     static const char *const of_files[] = {"cp",   "mv",  "rm", "ln", "ls",   "sed",    "jq", "yq",
                                            "wget", "git", "[",  "[[", "test", "source", ".",  NULL};
-    if (command->count == 0 || !is_active(script) || is_one_of(command->words[0].text, printers)) {
+    if (command->count == 0 || !is_active(script) || shell_is_one_of(command->words[0].text, printers)) {
         return;
     }
     const ShellWord *sourced = shell_sourced(command);
@@ -305,7 +301,7 @@ static void take_command(Script *script, const ShellList *command) {
         shell_push(&script->shell, &script->sourced, sourced->text, sourced->line);
     }
     const ShellList words = flat(script, command);
-    if (!is_one_of(words.words[0].text, of_files)) {
+    if (!shell_is_one_of(words.words[0].text, of_files)) {
         shell_config(&words, &script->config);
     }
     const int options = options_in(&words);
@@ -327,7 +323,7 @@ static Status goes_on(Script *script, const ShellList *command, bool *more) {
         skip_blank(shell, false);
         TRY(shell_word(shell, &file, false));
         *more = true;
-        if (document && file.count == 1 && command->count > 0 && is_one_of(command->words[0].text, writers)) {
+        if (document && file.count == 1 && command->count > 0 && shell_is_one_of(command->words[0].text, writers)) {
             for (const char *end = file.words[0].text; *shell->at;) {  // an output file
                 shell->at += strcspn(shell->at, "\n") + (strchr(shell->at, '\n') != NULL);
                 shell->line++;
@@ -356,7 +352,7 @@ static Status read_command(Script *script) {
         if (*shell->at == '#') {
             shell->at += strcspn(shell->at, "\n");
         }
-        bool taken = length > 0 && is_one_of(word, leads);
+        bool taken = length > 0 && shell_is_one_of(word, leads);
         if (!taken && length > 0 && command.count == 0) {
             TRY(take_keyword(script, word, &taken));
         }

@@ -4,13 +4,13 @@
 
 #include <string.h>
 
+#include "sim/base/text.h"
+
 static bool ends_as_config(const char *word) {
     static const char *const endings[] = {".yaml", ".yml", ".toml", ".json"};
-    const size_t length = strlen(word);
     bool ends = false;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        const size_t ending = strlen(endings[i]);
-        ends |= length > ending && strcmp(word + length - ending, endings[i]) == 0;
+        ends |= text_ends_in(word, endings[i]);
     }
     return ends;
 }
@@ -50,13 +50,6 @@ void shell_config(const ShellList *words, ShellWord *config) {
     }
 }
 
-static bool is_one_of(const char *word, const char *const *words) {
-    while (*words && strcmp(word, *words) != 0) {
-        words++;
-    }
-    return *words != NULL;
-}
-
 // "NAME sft": a program and what it is to do, in words that are neither a path nor left to the environment; not where
 // it is to start another.
 static bool is_program_and_verb(const ShellList *words) {
@@ -65,7 +58,7 @@ static bool is_program_and_verb(const ShellList *words) {
     static const char *const starts[] = {"launch", "run", "exec", "job", NULL};
     const char *first = words->count > 1 ? words->words[0].text : "",
                *second = words->count > 1 ? words->words[1].text : "";
-    return !is_one_of(first, starters) && !is_one_of(second, starts) && first[0] && second[0] &&
+    return !shell_is_one_of(first, starters) && !shell_is_one_of(second, starts) && first[0] && second[0] &&
            !strpbrk(first, "$=`") && !strpbrk(second, "$=`-./");
 }
 
@@ -74,8 +67,7 @@ int shell_behind_program(const ShellList *words) {
         return 0;
     }
     for (int i = 0; i < words->count; i++) {
-        const size_t length = strlen(words->words[i].text);
-        if (length > 3 && strcmp(words->words[i].text + length - 3, ".py") == 0) {
+        if (text_ends_in(words->words[i].text, ".py")) {
             return i + 1;
         }
     }
@@ -98,9 +90,9 @@ const ShellWord *shell_sourced(const ShellList *words) {
     static const char *const commands[] = {"source", ".", NULL};
     static const char *const quiet[] = {"activate",   ".bashrc",    ".profile", "conda.sh",
                                         "set_env.sh", "modules.sh", NULL};
-    if (words->count < 2 || !is_one_of(words->words[0].text, commands)) {
+    if (words->count < 2 || !shell_is_one_of(words->words[0].text, commands)) {
         return NULL;
     }
     const char *file = words->words[1].text, *slash = strrchr(file, '/');
-    return is_one_of(slash ? slash + 1 : file, quiet) ? NULL : &words->words[1];
+    return shell_is_one_of(slash ? slash + 1 : file, quiet) ? NULL : &words->words[1];
 }

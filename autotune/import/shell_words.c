@@ -67,14 +67,17 @@ static void end(Building *word) {
     word->open = false;
 }
 
-// An unquoted value is split at its spaces, but not within a command or a sum that was left as it is; a line end in it
-// counts as a line of the file.
+// How deep a command or a sum that was left as it is, $( ), goes on behind this letter of a text.
+static int depth_behind(const char *text, const char *at, int depth) {
+    const bool opens = *at == '(' && (depth > 0 || (at > text && at[-1] == '$'));
+    return depth + (opens ? 1 : *at == ')' && depth > 0 ? -1 : 0);
+}
+
+// An unquoted value is split at its spaces, but not within $( ); a line end in it counts as a line of the file.
 static void put_value(Building *word, const ShellWord *value, bool quoted) {
     int line = value->line, depth = 0;
     for (const char *at = value->text; *at; at++) {
-        depth += *at == '(' && (depth > 0 || (at > value->text && at[-1] == '$')) ? 1
-                 : *at == ')' && depth > 0                                        ? -1
-                                                                                  : 0;
+        depth = depth_behind(value->text, at, depth);
         const bool space = depth == 0 && isspace((unsigned char)*at);
         if (space && !quoted && word->split) {
             end(word);
@@ -405,15 +408,20 @@ Status shell_document(Shell *shell, const char *body, const char **text) {
     return STATUS_OK;
 }
 
+bool shell_is_one_of(const char *word, const char *const *words) {
+    while (*words && strcmp(word, *words) != 0) {
+        words++;
+    }
+    return *words != NULL;
+}
+
 void shell_split(Shell *shell, const ShellWord *value, ShellList *words) {
     int line = value->line;
     for (const char *at = value->text; *at;) {
         const size_t blank = strspn(at, " \t\r\n");
         const char *word = at + blank, *end = word;
         for (int depth = 0; *end && (depth > 0 || !strchr(" \t\r\n", *end)); end++) {
-            depth += *end == '(' && (depth > 0 || (end > word && end[-1] == '$')) ? 1
-                     : *end == ')' && depth > 0                                   ? -1
-                                                                                  : 0;
+            depth = depth_behind(word, end, depth);
         }
         for (size_t i = 0; i < blank; i++) {
             line += at[i] == '\n';

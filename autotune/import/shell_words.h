@@ -47,5 +47,8 @@ Status shell_word(Shell *shell, ShellList *list, bool split);
 // A here-document's text with its variables, line ends kept.
 Status shell_document(Shell *shell, const char *body, const char **text);
 
+// words: NULL at their end.
+bool shell_is_one_of(const char *word, const char *const *words);
+
 // A value that holds several words, at its blanks but for those within $( ).
 void shell_split(Shell *shell, const ShellWord *value, ShellList *words);

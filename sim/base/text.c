@@ -232,9 +232,13 @@ bool text_contains(const char *text, const char *word) {
     return length == 0;
 }
 
+bool text_ends_in(const char *text, const char *ending) {
+    const size_t length = strlen(text), tail = strlen(ending);
+    return length > tail && strcmp(text + length - tail, ending) == 0;
+}
+
 bool text_is_path(const char *text) {
-    const size_t length = strlen(text);
-    return text[0] == '.' || text[0] == '/' || (length > 5 && strcmp(text + length - 5, ".json") == 0);
+    return text[0] == '.' || text[0] == '/' || text_ends_in(text, ".json");
 }
 
 const char *text_of_bits(const char *const *words, unsigned bits, Arena *arena) {

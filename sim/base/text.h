@@ -43,6 +43,9 @@ const char *text_synonym(const char *word, const TextSynonym *table, size_t coun
 // Does text contain the word, letters of either case?
 bool text_contains(const char *text, const char *word);
 
+// After one letter or more.
+bool text_ends_in(const char *text, const char *ending);
+
 // Names or files: what starts with '.' or '/' or ends in ".json" is a path, everything else a built-in name.
 bool text_is_path(const char *text);
 
