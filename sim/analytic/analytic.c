@@ -364,11 +364,6 @@ Status analytic_beside_layers(Analytic *analytic, const AlonePlan *of, const Sha
     return STATUS_OK;
 }
 
-// Alone each stage has one end of the model; of a schedule that turns round one stage has both, and one table.
-static bool keeps_table(const AlonePlan *of) {
-    return of->pipeline && schedule_of(of->pipeline) && schedule_of(of->pipeline)->folded;
-}
-
 // alone: as if what data ranks do took no time.
 static Status time_paired(Analytic *analytic, const AlonePlan *of, bool alone, Estimate *estimate, Error *error) {
     static const ShardCosts none = {.zero_s = 0};
@@ -383,7 +378,8 @@ static Status time_paired(Analytic *analytic, const AlonePlan *of, bool alone, E
     const ShardCosts *costs = alone ? &none : costs_of(analytic, of, mesh, &room);
     const HostStops stops = stage_host_stops(of);
     Overlap folded;
-    if (keeps_table(of) && !target_reduces_late(analytic->cost.target, plan)) {
+    // Alone each stage has one end of the model; of a schedule that turns round one stage has both, and one table.
+    if (of->pipeline && plan_is_folded(of->pipeline) && !target_reduces_late(analytic->cost.target, plan)) {
         folded = *overlap;
         folded.late_units = 0;
         overlap = &folded;

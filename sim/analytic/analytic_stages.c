@@ -147,8 +147,8 @@ static Status find_head(Analytic *analytic, const TrainPlan *plan, double *head_
 
 // What a part takes more for what it sends and takes before it and behind: where others wait for a message its slices
 // are gathered meanwhile; between chunks that go on computing the layers wait for that.
-static ChunkHost beside_messages(const PipelineShape *shape, const TrainPlan *plan, const StageMessage *message) {
-    if (shape->chunks == 1 || plan->p2p_waits) {
+static ChunkHost beside_messages(const TrainPlan *plan, const StageMessage *message) {
+    if (!stage_sends_beside(plan)) {
         return (ChunkHost){0, 0};
     }
     return (ChunkHost){message->gather_s + message->slowed_s[LAYERS_BACKWARD],
@@ -340,12 +340,12 @@ static Status time_parts(Analytic *analytic, const TrainPlan *plan, const Pipeli
         .plan = stage_plan_alone(analytic, plan), .stage = split->stage[STAGE_FULLEST], .pipeline = plan};
     StageMessage message;
     TRY(stage_mean_message(analytic, &of, &message, error));
-    const bool waits = shape->chunks > 1 && plan->p2p_waits, beside = shape->chunks > 1 && !waits;
+    const bool beside = stage_sends_beside(plan), waits = shape->chunks > 1 && !beside;
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh), forward_share = stage_forward_share(plan);
     const double all_s = beside ? message.seconds : whole_s(&message);
     const double message_s = sleep_s > 0 ? all_s : shown_message_s(analytic, fullest, forward_share, all_s);
     const ChunkHost host = chunk_host(analytic, plan, shape, split, fullest);
-    const ChunkHost slower = beside_messages(shape, plan, &message);
+    const ChunkHost slower = beside_messages(plan, &message);
     const bool once = stage_is_once(&fullest->step);
     const double waited_s = waits ? 2 * whole_s(&message) : 0;
     times->slower_s = shape->chunks * waited_s + stage_issue_s(split, shape, split->stage[STAGE_FULLEST], &slower);

@@ -481,9 +481,9 @@ static void add_micro_step(Builder *builder, MicroVariant variant, int32_t loop)
 
 // A table that another stage has too is reduced behind their sum (lower_tied.c).
 static unsigned late_units(const StepProgram *program) {
-    const unsigned all = (1u << UNIT_COUNT) - 1, tied = program->held.embedding ? UNIT_EMBEDDING : UNIT_HEAD;
-    const bool sums = program->held.tied_peer >= 0 && !program->plan.update_in_backward;
-    return target_reduces_late(program->target, &program->plan) ? all : sums ? 1u << tied : 0;
+    const int tied = stage_tied_unit(&program->held, program->target, &program->plan);
+    const unsigned all = (1u << UNIT_COUNT) - 1;
+    return target_reduces_late(program->target, &program->plan) ? all : tied >= 0 ? 1u << tied : 0;
 }
 
 void overlap_add(Overlap *overlap, const StepProgram *program, const TaskCost *costs, OverlapPatterns *patterns,

@@ -14,8 +14,7 @@ static double gather_s(const Analytic *analytic, const TrainPlan *plan, double b
                : 0;
 }
 
-// Chunks of a stage compute while those that are done send, unless they wait for that.
-static bool goes_beside(const TrainPlan *plan) {
+bool stage_sends_beside(const TrainPlan *plan) {
     return plan_chunks(plan) > 1 && !plan->p2p_waits;
 }
 
@@ -52,7 +51,8 @@ static Status message_to_next(Analytic *analytic, const AlonePlan *of, int stage
     const double sleep_s = message_sleep_s(&analytic->cost, &plan->mesh);  // no link's
     *message = (StageMessage){.seconds = (cost.seconds - sleep_s) * links + sleep_s,
                               .gather_s = gather_s(analytic, plan, (double)elements * dtype_bytes(dtype)) * links};
-    return goes_beside(plan) && cost.seconds > 0 ? send_beside(analytic, of, &task, &cost, message, error) : STATUS_OK;
+    return stage_sends_beside(plan) && cost.seconds > 0 ? send_beside(analytic, of, &task, &cost, message, error)
+                                                        : STATUS_OK;
 }
 
 // Boundaries inside of nodes are alike, and so are those between nodes.

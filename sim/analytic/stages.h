@@ -77,6 +77,9 @@ typedef struct StageMessage {
     double slowed_s[LAYER_PASSES];
 } StageMessage;
 
+// Chunks of a stage compute while those that are done send, unless they wait for that.
+bool stage_sends_beside(const TrainPlan *plan);
+
 // On average, from a stage to the next one. of: the sender alone.
 Status stage_mean_message(Analytic *analytic, const AlonePlan *of, StageMessage *mean, Error *error);
 

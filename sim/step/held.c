@@ -3,6 +3,7 @@
 #include "sim/step/held.h"
 
 #include "sim/step/splits/split.h"
+#include "sim/step/units.h"
 
 static int32_t stage_at(int32_t part, int32_t parts, int32_t stages, bool folded) {
     if (part < 0 || part >= parts) {
@@ -37,6 +38,15 @@ StageLayers stage_layers(const ModelSpec *model, const TrainPlan *plan, const Ta
         held.tied_peer = stage_at(held.embedding ? parts - 1 : 0, parts, stages, folded);
     }
     return held;
+}
+
+int unit_of_head(const Target *target) {
+    return target->root_unit ? UNIT_EMBEDDING : UNIT_HEAD;
+}
+
+int stage_tied_unit(const StageLayers *held, const Target *target, const TrainPlan *plan) {
+    const bool sums = held->tied_peer >= 0 && !plan->update_in_backward;
+    return !sums ? -1 : held->embedding ? UNIT_EMBEDDING : unit_of_head(target);
 }
 
 ModelSpec stage_model(const ModelSpec *model, const StageLayers *held, Arena *arena) {

@@ -37,5 +37,11 @@ bool layer_run_cut(LayerRun *run, int32_t first, int32_t count);
 // The model with the stage's layers only; where another stage holds the embedding, the head has its own table.
 ModelSpec stage_model(const ModelSpec *model, const StageLayers *held, Arena *arena);
 
+// The unit of the final norm and an untied head.
+int unit_of_head(const Target *target);
+
+// The unit with a table that another stage has a copy of, which is summed behind the last backward; -1 = none.
+int stage_tied_unit(const StageLayers *held, const Target *target, const TrainPlan *plan);
+
 // The model layer number of a stage's layer.
 int stage_model_layer(const StageLayers *held, int layer);

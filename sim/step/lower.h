@@ -94,7 +94,7 @@ typedef struct Lowering {
     int32_t gradients[UNIT_COUNT];   // tensor that weight gradients are written to: the whole gradient or its precursor
     Unit units[UNIT_COUNT];          // their buffer fields hold tensor ids until the lanes pass
     int32_t unit_count;
-    int head_unit;  // unit of the final norm and an untied head
+    int head_unit;  // unit_of_head
     int part;       // part of the model that slices are being added to
     ParamSlice slices[MAX_SLICES];
     int32_t slice_count;

@@ -6,9 +6,7 @@
 #include "sim/step/tied.h"
 
 bool unit_is_tied(const Lowering *lowering, int unit) {
-    const StageLayers *held = lowering->held;
-    return held->tied_peer >= 0 && unit == (held->embedding ? UNIT_EMBEDDING : lowering->head_unit) &&
-           !lowering->plan->update_in_backward;
+    return unit == stage_tied_unit(lowering->held, lowering->target, lowering->plan);
 }
 
 bool unit_reduces_each(const Lowering *lowering, int unit) {

@@ -420,7 +420,7 @@ static void add_second_of_layer(Lowering *lowering) {
 void lower_units(Lowering *lowering) {
     const bool root = lowering->target->root_unit, two = lowering->ep > 1 || lowering_adapters_apart(lowering);
     lowering->unit_count = two ? UNIT_COUNT : root ? UNIT_HEAD : UNIT_EXPERTS;
-    lowering->head_unit = root ? UNIT_EMBEDDING : UNIT_HEAD;
+    lowering->head_unit = unit_of_head(lowering->target);
 
     const StageLayers *held = lowering->held;
     const bool head_in_root = root && held->head;
