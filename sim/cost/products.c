@@ -51,12 +51,6 @@ double cost_apart_s(const Accelerator *accelerator, const Task *task) {
                     task->sorted_elements * READ_TWICE_AND_WRITTEN * element);
 }
 
-// What autograd makes of a product that accumulates: it overwrites, and both are read and their sum is written.
-static KernelTime sum_apart(const Accelerator *accelerator, const Task *task, Dtype dtype) {
-    enum { READ_READ_AND_WRITTEN = 3 };
-    return stream_time(accelerator, READ_READ_AND_WRITTEN * dtype_bytes(dtype) * (double)task->m * (double)task->n, 1);
-}
-
 // Without gradient accumulation fusion each product writes a gradient of its own in 16 bits, and one launch more adds
 // it to the sum, in the first micro-step too (Megatron-core, distributed_data_parallel.py: main_grad.add_(param.grad)).
 static bool writes_own_gradient(const StepProgram *program, const Task *task) {
@@ -67,12 +61,24 @@ static Dtype own_gradient(const Task *task) {
     return dtype_bytes(task->dtype) < dtype_bytes(DTYPE_BF16) ? DTYPE_BF16 : task->dtype;
 }
 
-static KernelTime add_own_gradient(const Accelerator *accelerator, const Task *task, Dtype sum, KernelTime time) {
-    const double groups = task->groups > 0 ? (double)task->groups : 1;
-    const double bytes = dtype_bytes(own_gradient(task)) + 2.0 * dtype_bytes(sum);
-    const KernelTime added = stream_time(accelerator, bytes * groups * (double)task->m * (double)task->n, 1);
-    time.seconds += added.seconds;
-    time.memory_s += added.memory_s;
+static double bytes_of_own_sum(const Task *task, Dtype sum) {
+    return dtype_bytes(own_gradient(task)) + 2.0 * dtype_bytes(sum);
+}
+
+// What autograd makes of a product that accumulates: it overwrites, and both are read and their sum is written.
+static double bytes_of_autograd_sum(Dtype sum) {
+    enum { READ_READ_AND_WRITTEN = 3 };
+    return READ_READ_AND_WRITTEN * dtype_bytes(sum);
+}
+
+// A launch behind the product that moves so many bytes for each element of its gradient; 0: there is none.
+static KernelTime sum_apart(const Accelerator *accelerator, const Task *task, double element_bytes, KernelTime time) {
+    if (element_bytes > 0) {
+        const double groups = task->groups > 0 ? (double)task->groups : 1;
+        const KernelTime sum = stream_time(accelerator, element_bytes * groups * (double)task->m * (double)task->n, 1);
+        time.seconds += sum.seconds;
+        time.memory_s += sum.memory_s;
+    }
     return time;
 }
 
@@ -100,8 +106,8 @@ KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *pro
     const Dtype sum = program->buffers[task_operand(program, task, AT_GEMM_C)->ref.buffer].dtype;
     const bool own = writes_own_gradient(program, task);
     const Dtype output = own ? own_gradient(task) : sum;
-    const bool apart = task->accumulate && program->target->runtime.sums_apart;
-    const bool adds = task->accumulate && !apart && !own;
+    const bool by_autograd = !own && task->accumulate && program->target->runtime.sums_apart;
+    const bool adds = task->accumulate && !by_autograd && !own;
     const GemmShape shape = {.m = task->m,
                              .n = task->n,
                              .k = task->k,
@@ -113,13 +119,8 @@ KernelTime cost_gemm_time(const Accelerator *accelerator, const StepProgram *pro
                              .fp8_share = fp8_share(accelerator, program, task),
                              .padded = program->plan.fused == FUSED_COMPILED && program->target->runtime.pads_rows,
                              .block_scales = has_block_scales(program, task)};
-    KernelTime time = gemm_time(accelerator, task->dtype, &shape);
-    if (apart) {
-        const KernelTime added = sum_apart(accelerator, task, output);
-        time.seconds += added.seconds;
-        time.memory_s += added.memory_s;
-    }
-    time = own ? add_own_gradient(accelerator, task, sum, time) : time;
+    const double apart_bytes = own ? bytes_of_own_sum(task, sum) : by_autograd ? bytes_of_autograd_sum(sum) : 0;
+    KernelTime time = sum_apart(accelerator, task, apart_bytes, gemm_time(accelerator, task->dtype, &shape));
     const double cast_bytes = (double)task->cast_bytes + autocast_bytes(program->target, &program->plan, task);
     if (cast_bytes > 0) {
         const KernelTime casts = stream_time(accelerator, cast_bytes, 1);
@@ -177,7 +178,7 @@ KernelTime cost_grouped_time(const CostModel *model, const StepProgram *program,
             (task_expert_calls(model->target, &program->plan, task) - 1) * accelerator->gemm[DTYPE_BF16].launch_s;
     }
     time.seconds = fmax(time.seconds, liger_s(program, task));
-    time = own ? add_own_gradient(accelerator, task, sum, time) : time;
+    time = sum_apart(accelerator, task, own ? bytes_of_own_sum(task, sum) : 0, time);
     if (task->cast_bytes > 0) {
         const KernelTime biases =
             stream_time(accelerator, (double)task->cast_bytes, kernels_beside(&program->plan, task));
