@@ -133,7 +133,8 @@ static void reject_alike(SearchWorker *worker, Candidate *candidate, const Candi
     worker->counts.pruned++;
 }
 
-// A shape's choice that a search by estimate would take. Alternatives are compared with the best such choice.
+// A shape's first choice that fits: a search by estimate takes it, unless a later one leaves the room that it does not.
+// Alternatives are compared with the best such choice.
 static void note_chosen(const Search *search, SearchWorker *worker, const Candidate *candidate,
                         const Prediction *prediction) {
     const double step_s = search_estimate_of(search, candidate)->step_s;
